@@ -1,4 +1,4 @@
-//! Tasks that append to a session each, and wait for every append.
+//! An append workload: tasks that each append to their own session and wait for every append.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -12,14 +12,14 @@ use tokio::task::JoinSet;
 use crate::sample::{self, SampleClock};
 use crate::units::to_f64;
 
-/// A store, and a session in it for each task.
+/// A store with one session per task.
 pub(crate) struct AppendLoad {
     store: Arc<dyn Store>,
     sessions: Vec<SessionRef>,
 }
 
 impl AppendLoad {
-    /// So many new sessions.
+    /// Creates `count` sessions.
     pub(crate) async fn new(
         store: Arc<dyn Store>,
         clock: &SampleClock,
@@ -34,7 +34,7 @@ impl AppendLoad {
         Ok(Self { store, sessions })
     }
 
-    /// How many appends a second.
+    /// Returns appends per second.
     pub(crate) fn run(
         &self,
         on: &Runtime,
@@ -61,7 +61,7 @@ impl AppendLoad {
     }
 }
 
-/// What the tasks did, a second.
+/// Returns the tasks' combined operations per second.
 pub(crate) async fn total_rate(tasks: JoinSet<Result<u64>>, start: Instant) -> Result<f64> {
     let done: u64 = tasks.join_all().await.into_iter().sum::<Result<u64>>()?;
     Ok(to_f64(done) / start.elapsed().as_secs_f64())

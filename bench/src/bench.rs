@@ -1,4 +1,5 @@
-//! What the measures of one run share: a folder on the disk, a pace, a runtime.
+//! The environment that the measurements of one run share: a folder on disk, round options, a
+//! runtime.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -10,18 +11,18 @@ use crate::machine::Machine;
 use crate::report::OutputArgs;
 use crate::rounds::RoundOptions;
 
-/// What all measures share. Its folder goes with it.
+/// What all measurements share. Its folder is deleted on drop.
 pub(crate) struct Bench {
     folder: tempfile::TempDir,
     pub(crate) machine: Machine,
     pub(crate) pace: RoundOptions,
-    /// What large things are divided by.
+    /// Divisor for the size of large workloads.
     pub(crate) scale: u64,
     pub(crate) runtime: tokio::runtime::Runtime,
 }
 
 impl Bench {
-    /// Gets ready, with slices of so many milliseconds: for a quick run, and for a whole one.
+    /// Prepares a run, with time slices in milliseconds: for a quick run, and for a full one.
     pub(crate) fn prepare(output: &OutputArgs, quick: u64, whole: u64) -> Result<Self> {
         let (rounds, millis, scale) = if output.quick {
             (3, quick, 10)
@@ -46,15 +47,15 @@ impl Bench {
         })
     }
 
-    /// The folder of the run.
+    /// Returns the folder of the run.
     pub(crate) fn dir(&self) -> &Path {
         self.folder.path()
     }
 
-    /// A folder for one measure, empty.
+    /// Creates an empty folder for one measurement.
     pub(crate) fn create_folder(&self, name: &str) -> Result<PathBuf> {
         let folder = self.dir().join(name);
-        fs::create_dir_all(&folder).with_context(|| format!("making {}", folder.display()))?;
+        fs::create_dir_all(&folder).with_context(|| format!("creating {}", folder.display()))?;
         Ok(folder)
     }
 }

@@ -1,9 +1,9 @@
-//! Numbers that people compare, as bars.
+//! Bar charts of compared numbers.
 
 use crate::rounds::Samples;
 use crate::units::Unit;
 
-/// A few bars with one scale.
+/// A bar chart with one scale.
 #[derive(Clone, Debug)]
 pub(crate) struct Chart {
     pub(crate) title: String,
@@ -44,7 +44,7 @@ impl Chart {
         });
     }
 
-    /// How much of the longest bar each one is.
+    /// Returns a bar's length relative to the longest.
     pub(crate) fn share(&self, bar: &Bar) -> f64 {
         let longest = self.bars.iter().map(|bar| bar.value).fold(0.0, f64::max);
         if longest > 0.0 {
@@ -54,7 +54,7 @@ impl Chart {
         }
     }
 
-    /// The bars as lines of text, ours solid.
+    /// Renders the bars as lines of text; ours are solid.
     pub(crate) fn text_lines(&self) -> Vec<String> {
         let width = self.bars.iter().map(|bar| bar.label.chars().count()).max();
         let width = width.unwrap_or(0);

@@ -1,11 +1,11 @@
-//! What the numbers were measured on.
+//! Describes the machine the numbers were measured on.
 
 use std::fs;
 use std::path::Path;
 
 use anyhow::Result;
 
-/// A machine, as far as it matters to a store.
+/// The properties of a machine that affect a store.
 #[derive(Clone, Debug)]
 pub(crate) struct Machine {
     pub(crate) cores: usize,
@@ -16,7 +16,7 @@ pub(crate) struct Machine {
 }
 
 impl Machine {
-    /// This one, with the file system that holds `dir`.
+    /// Detects this machine, with the file system that holds `dir`.
     pub(crate) fn detect(dir: &Path) -> Result<Self> {
         let read = |path: &str| fs::read_to_string(path).unwrap_or_default();
         let field = |text: &str, name: &str| {
@@ -28,7 +28,7 @@ impl Machine {
         let kib = memory.split_whitespace().next();
         let kib: u64 = kib.and_then(|kib| kib.parse().ok()).unwrap_or(0);
         let kernel = read("/proc/sys/kernel/osrelease");
-        // What follows the version names a build, which tells nobody anything.
+        // The rest of the version names a build, which is not informative.
         let kernel = kernel.trim().split('-').next().unwrap_or_default();
         Ok(Self {
             cores: std::thread::available_parallelism()?.get(),
@@ -40,7 +40,7 @@ impl Machine {
     }
 }
 
-/// The kind of the file system mounted closest above `dir`.
+/// Returns the file system type of the closest mount above `dir`.
 fn detect_filesystem(mounts: &str, dir: &Path) -> String {
     let mounted = mounts.lines().filter_map(|line| {
         let mut words = line.split(' ');
@@ -50,14 +50,14 @@ fn detect_filesystem(mounts: &str, dir: &Path) -> String {
         .filter(|(_, at, _)| dir.starts_with(at))
         .max_by_key(|(_, at, _)| at.len());
     match closest {
-        // It decides what a sync costs, and whether syncs of several files are one.
+        // It determines what a sync costs, and whether syncs of several files are combined.
         Some((device, _, "ext4")) if !has_journal(device) => "ext4 without a journal".to_owned(),
         Some((_, _, kind)) => kind.to_owned(),
         None => "unknown".to_owned(),
     }
 }
 
-/// Whether the kernel keeps a journal for a device: named after it and an inode.
+/// Whether the kernel has a journal for a device: named after it and an inode.
 fn has_journal(device: &str) -> bool {
     let device = format!("{}-", device.trim_start_matches("/dev/"));
     fs::read_dir("/proc/fs/jbd2").is_ok_and(|journals| {

@@ -1,8 +1,8 @@
-//! Measurements, made so that they can be believed.
+//! Benchmarks of Throughline: `cargo xtask bench`.
 //!
-//! Every number that is compared is compared within one run, on one disk, in rounds
-//! that take turns: machines are shared and differ, ratios much less so. What a
-//! measure finds becomes rows of a [`table`] and bars of a [`chart`].
+//! Compared numbers are always measured within one run, on one disk, in alternating rounds:
+//! absolute numbers vary with the machine and its load, ratios much less so. Results become rows
+//! of a [`table`] and bars of a [`chart`].
 
 mod append_load;
 mod bench;
@@ -27,7 +27,7 @@ mod units;
 
 use clap::{Parser, Subcommand};
 
-/// Measure Throughline against what one would use instead
+/// Benchmark Throughline against the alternatives
 #[derive(Debug, Parser)]
 #[command(name = "throughline-bench")]
 struct Args {
@@ -44,7 +44,7 @@ enum Command {
     Server(server::ServerArgs),
     Import(import::ImportArgs),
     Postgres(postgres::PostgresArgs),
-    /// The child of `store` whose memory is watched
+    /// The child process of `store` whose memory is measured
     #[command(hide = true)]
     StoreMemory(store::memory::ChildArgs),
 }

@@ -1,4 +1,4 @@
-//! Findings as a section of a document.
+//! Renders results as a Markdown section.
 
 use std::fmt::Write as _;
 
@@ -6,9 +6,9 @@ use crate::chart::Chart;
 use crate::machine::Machine;
 use crate::table::{HEADINGS, Table};
 
-/// A section: how it was measured, the table, and the charts.
+/// Renders a section: how it was measured, the table, and the charts.
 ///
-/// The charts are bars of text, or `picture` where there is one.
+/// The charts are text bars, or `picture` if there is one.
 pub(crate) fn render_section(
     title: &str,
     command: &str,
@@ -30,7 +30,7 @@ pub(crate) fn render_section(
     }
     match picture {
         Some(file) => {
-            let _ = writeln!(text, "\n![The same numbers as a picture]({file})");
+            let _ = writeln!(text, "\n![The same numbers as a chart]({file})");
         }
         None => {
             for chart in charts {

@@ -1,7 +1,7 @@
-//! Other session stores, from PyPI: installed here, and driven by a script.
+//! Runs other session stores (Python packages from PyPI) for comparison, through a script.
 //!
-//! The script stays up and is told what to do line by line, so that it can take turns
-//! with the others and no start of an interpreter is counted.
+//! The script keeps running and takes requests line by line, so that it can alternate with the
+//! other contenders and the interpreter's start is not measured.
 
 use std::cell::RefCell;
 use std::fs;
@@ -17,11 +17,11 @@ use crate::sample;
 
 /// A script that drives some packages.
 pub(crate) struct PeerScript {
-    /// What it says.
+    /// The script's source.
     pub(crate) source: &'static str,
-    /// What it needs from PyPI.
+    /// The PyPI packages it needs.
     pub(crate) packages: &'static [&'static str],
-    /// What it imports: says whether they are there.
+    /// An import statement that succeeds if they are installed.
     pub(crate) imports: &'static str,
 }
 
@@ -38,13 +38,13 @@ struct Answer {
     rate: f64,
 }
 
-/// What the script says of itself when it is up.
+/// The script's description of itself, sent when it has started.
 #[derive(Deserialize)]
 struct About {
     about: String,
 }
 
-/// The peers, or why they cannot be measured.
+/// The running peers, or why they cannot be measured.
 pub(crate) struct Peers {
     process: Result<RefCell<PeerProcess>, String>,
     about: Option<String>,
@@ -52,23 +52,28 @@ pub(crate) struct Peers {
 
 struct PeerProcess {
     child: Child,
-    // Closed first, which is how the script is told to end.
+    // Dropped first: closing its input ends the script.
     requests: Option<ChildStdin>,
     answers: BufReader<ChildStdout>,
 }
 
 impl Peers {
-    /// Installs what is not there yet and starts the script in a folder; `told` is what it
-    /// is told besides.
-    pub(crate) fn start(script: &PeerScript, venv: &Path, folder: &Path, told: &[&str]) -> Self {
+    /// Installs missing packages and starts the script in a folder, with `arguments` as its
+    /// arguments.
+    pub(crate) fn start(
+        script: &PeerScript,
+        venv: &Path,
+        folder: &Path,
+        arguments: &[&str],
+    ) -> Self {
         let started = install_packages(script, venv);
-        match started.and_then(|()| PeerProcess::start(script, venv, folder, told)) {
+        match started.and_then(|()| PeerProcess::start(script, venv, folder, arguments)) {
             Ok((running, about)) => Self {
                 process: Ok(RefCell::new(running)),
                 about: Some(about),
             },
             Err(error) => {
-                eprintln!("the Python peers cannot be measured: {error:#}");
+                eprintln!("cannot measure the Python peers: {error:#}");
                 Self {
                     process: Err(format!("{error:#}")),
                     about: None,
@@ -81,17 +86,17 @@ impl Peers {
         self.process.is_ok()
     }
 
-    /// Why they are not there.
+    /// Returns why they are unavailable.
     pub(crate) fn unavailable_reason(&self) -> String {
         self.process.as_ref().err().cloned().unwrap_or_default()
     }
 
-    /// Their versions, and how durable they are as they come.
+    /// Describes their versions and default durability.
     pub(crate) fn about(&self) -> Option<String> {
         self.about.clone()
     }
 
-    /// How often a second they do it.
+    /// Returns how many operations per second they perform.
     pub(crate) fn measure_rate(&self, work: &impl Serialize, slice: Duration) -> Result<f64> {
         let running = self
             .process
@@ -114,14 +119,14 @@ impl PeerProcess {
         script: &PeerScript,
         venv: &Path,
         folder: &Path,
-        told: &[&str],
+        arguments: &[&str],
     ) -> Result<(Self, String)> {
         let file = folder.join("peers.py");
         fs::write(&file, script.source)?;
         let mut child = Command::new(venv.join("bin/python"))
             .arg(&file)
             .arg(folder)
-            .args(told)
+            .args(arguments)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .spawn()
@@ -148,22 +153,22 @@ impl PeerProcess {
         let mut line = String::new();
         self.answers.read_line(&mut line)?;
         ensure!(!line.is_empty(), "the script ended early");
-        serde_json::from_str(&line).with_context(|| format!("the script said {line:?}"))
+        serde_json::from_str(&line).with_context(|| format!("the script printed {line:?}"))
     }
 }
 
 impl Drop for PeerProcess {
     fn drop(&mut self) {
         self.requests.take();
-        // It ends with its input; how it ended no longer matters.
+        // It ends with its input; its exit status no longer matters.
         let _ = self.child.wait();
     }
 }
 
 fn install_packages(script: &PeerScript, venv: &Path) -> Result<()> {
     let python = venv.join("bin/python");
-    let there = Command::new(&python).args(["-c", script.imports]).output();
-    if there.is_ok_and(|out| out.status.success()) {
+    let installed = Command::new(&python).args(["-c", script.imports]).output();
+    if installed.is_ok_and(|out| out.status.success()) {
         return Ok(());
     }
     eprintln!("Installing {}", script.packages.join(" and "));
@@ -175,17 +180,17 @@ fn install_packages(script: &PeerScript, venv: &Path) -> Result<()> {
         .arg("--disable-pip-version-check")
         .args(script.packages);
     run_checked(&mut pip).context("pip install failed")?;
-    // Thousands of new files waiting to be written would slow the first syncs measured.
+    // Thousands of new files waiting to be written would slow the first measured syncs.
     run_checked(&mut Command::new("sync")).context("sync failed")
 }
 
 fn run_checked(command: &mut Command) -> Result<()> {
     let out = command.output()?;
-    let said = String::from_utf8_lossy(&out.stderr);
+    let stderr = String::from_utf8_lossy(&out.stderr);
     ensure!(
         out.status.success(),
         "{}",
-        said.lines().last().unwrap_or("it said nothing")
+        stderr.lines().last().unwrap_or("no output")
     );
     Ok(())
 }

@@ -1,4 +1,4 @@
-//! Reads through the trait, warm.
+//! A read workload through the store trait, with warm caches.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -11,12 +11,12 @@ use tokio::task::JoinSet;
 
 use crate::sample::{self, SampleClock};
 
-/// How much is read at once.
+/// Items per read.
 pub(crate) const PAGE: usize = 50;
-/// How often in each round.
+/// Reads per round.
 const READS: u32 = 500;
 
-/// How long reading the end of a session takes.
+/// Returns the time to read the end of a session.
 pub(crate) fn time_tail(on: &Runtime, store: &dyn Store, session: &SessionRef) -> Result<f64> {
     on.block_on(async {
         let start = Instant::now();
@@ -28,7 +28,7 @@ pub(crate) fn time_tail(on: &Runtime, store: &dyn Store, session: &SessionRef) -
     })
 }
 
-/// How long listing a page of an owner's sessions takes.
+/// Returns the time to list a page of an owner's sessions.
 pub(crate) fn time_list(on: &Runtime, store: &dyn Store, owner: &Owner) -> Result<f64> {
     let filter = SessionFilter::default();
     on.block_on(async {
@@ -41,7 +41,7 @@ pub(crate) fn time_list(on: &Runtime, store: &dyn Store, owner: &Owner) -> Resul
     })
 }
 
-/// Makes so many sessions with a message each, many at a time to share syncs.
+/// Creates sessions with one message each, many at a time to share syncs.
 pub(crate) async fn fill_sessions(
     store: &Arc<dyn Store>,
     clock: &Arc<SampleClock>,

@@ -1,4 +1,4 @@
-//! What measures find, and where it goes: the terminal, a page, a picture.
+//! The report of a benchmark, written to the terminal, a Markdown file and a chart.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -10,27 +10,28 @@ use crate::machine::Machine;
 use crate::table::{Row, Table};
 use crate::{markdown, svg};
 
-/// How much to measure, and where the findings go.
+/// How much to measure, and where to write the results.
 #[derive(Debug, clap::Args)]
 pub(crate) struct OutputArgs {
-    /// A rough measure in a fraction of the time
+    /// Measure roughly, in a fraction of the time
     #[arg(long)]
     pub(crate) quick: bool,
-    /// Write the findings as a section of Markdown to this file
+    /// Write the results as a Markdown section to this file
     #[arg(long, value_name = "FILE")]
     markdown: Option<PathBuf>,
-    /// Draw them into this file
+    /// Draw the chart into this file
     #[arg(long, value_name = "FILE")]
     svg: Option<PathBuf>,
-    /// Where to put the files that are measured: on the disk that matters
+    /// Where to put the measured files: on the disk that matters
     #[arg(long, value_name = "DIR", default_value = "target")]
     dir: PathBuf,
 }
 
 impl OutputArgs {
-    /// A folder for the files that are measured, empty.
+    /// Creates an empty folder for the measured files.
     pub(crate) fn create_temp_folder(&self) -> Result<tempfile::TempDir> {
-        fs::create_dir_all(&self.dir).with_context(|| format!("making {}", self.dir.display()))?;
+        fs::create_dir_all(&self.dir)
+            .with_context(|| format!("creating {}", self.dir.display()))?;
         let named = tempfile::Builder::new()
             .prefix("throughline-bench-")
             .tempdir_in(&self.dir);
@@ -38,7 +39,7 @@ impl OutputArgs {
     }
 }
 
-/// What a measure adds to the report.
+/// The results of a benchmark.
 #[derive(Default)]
 pub(crate) struct BenchReport {
     table: Table,
@@ -56,12 +57,12 @@ impl BenchReport {
         self.charts.push(chart);
     }
 
-    /// A picture of its own, in place of the charts.
+    /// Sets a picture to use instead of the charts.
     pub(crate) fn set_picture(&mut self, svg: String) {
         self.picture = Some(svg);
     }
 
-    /// Tells everything: under this title, by this command, with these notes.
+    /// Writes the report, with this title, command and notes.
     pub(crate) fn publish(
         self,
         output: &OutputArgs,

@@ -1,8 +1,8 @@
-//! Rounds that take turns.
+//! Measures contenders in alternating rounds.
 //!
-//! Contenders run one after another within each round, and each round starts with
-//! another one, so that a disk that slows down for a second does so for all of them.
-//! A ratio is taken within a round; what is shown is the median over the rounds.
+//! Contenders run one after another within each round, and each round starts with another one,
+//! so that a disk that slows down for a second does so for all of them. A ratio is taken within
+//! a round; the result is the median over the rounds.
 
 use std::time::{Duration, Instant};
 
@@ -13,13 +13,13 @@ use crate::units::to_f64;
 /// How long and how often to measure.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct RoundOptions {
-    /// How many rounds.
+    /// The number of rounds.
     pub(crate) rounds: usize,
-    /// How long a contender runs in each.
+    /// How long a contender runs in each round.
     pub(crate) slice: Duration,
 }
 
-/// One that is measured: answers with its number for one slice of time.
+/// Something to measure: returns its number for one slice of time.
 pub(crate) struct Contender<'a> {
     name: String,
     run: Box<dyn FnMut() -> Result<f64> + 'a>,
@@ -36,9 +36,9 @@ impl<'a> Contender<'a> {
     }
 }
 
-/// Runs all contenders in turns; their samples, in the order given.
+/// Runs all contenders in alternating rounds; returns their samples in the given order.
 ///
-/// Each runs once before anything counts: caches fill, connections open.
+/// Each runs once before the first counted round, to fill caches and open connections.
 pub(crate) fn run_rounds(
     rounds: usize,
     mut contenders: Vec<Contender<'_>>,
@@ -56,7 +56,7 @@ pub(crate) fn run_rounds(
     Ok(contenders.into_iter().map(|one| one.samples).collect())
 }
 
-/// What one contender did in each round.
+/// The results of one contender, one per round.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Samples(pub(crate) Vec<f64>);
 
@@ -79,18 +79,18 @@ impl Samples {
         self.0.iter().copied().fold(f64::NAN, f64::max)
     }
 
-    /// Round by round, these to those.
+    /// Returns the ratios to another contender, round by round.
     pub(crate) fn ratios(&self, to: &Self) -> Self {
         Self(self.0.iter().zip(&to.0).map(|(a, b)| a / b).collect())
     }
 
-    /// Times from rates, and rates from times.
+    /// Converts rates to times, or times to rates.
     pub(crate) fn inverse(&self) -> Self {
         Self(self.0.iter().map(|value| 1.0 / value).collect())
     }
 }
 
-/// How often a second `once` can be done, tried for a slice of time.
+/// Measures how many times per second `once` can be run, over a slice of time.
 pub(crate) fn measure_rate(slice: Duration, mut once: impl FnMut() -> Result<()>) -> Result<f64> {
     let start = Instant::now();
     let mut done = 0;

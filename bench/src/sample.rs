@@ -1,4 +1,4 @@
-//! What is stored: messages of one size, at times and with ids as they come in life.
+//! Sample messages of one size, with realistic times and ids.
 
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -10,17 +10,17 @@ use throughline_model::{EntryId, NewEntry, Owner, Role, SessionHeader, SessionRe
 use throughline_sqlite::{Durability, Options, SqliteStore};
 use throughline_store::{Append, LogStore};
 
-/// The bytes of text in a message.
+/// Bytes of text in a message.
 pub(crate) const TEXT_BYTES: usize = 634;
 
-/// A message's text.
+/// Returns the text of a message.
 pub(crate) fn message_text() -> String {
     const WORDS: &str = "The build fails on the second step because the lock file names a \
                          version that is no longer there; pin the older one and try again. ";
     WORDS.chars().cycle().take(TEXT_BYTES).collect()
 }
 
-/// Time and chance without asking anybody: a fixed day, and how long the bench has run.
+/// A deterministic clock and random generator: a fixed day plus the run's elapsed time.
 #[derive(Debug)]
 pub(crate) struct SampleClock {
     midnight: i64,
@@ -43,7 +43,7 @@ impl SampleClock {
         Ok(Timestamp::from_microsecond(self.midnight + elapsed)?)
     }
 
-    /// Numbers that look like chance (splitmix64).
+    /// Returns pseudo-random numbers (splitmix64).
     fn next_random(&self) -> u64 {
         let step = self
             .random_state
@@ -53,7 +53,7 @@ impl SampleClock {
         mixed ^ (mixed >> 31)
     }
 
-    /// A message to append now.
+    /// Returns a message to append now.
     pub(crate) fn message(&self, text: &str) -> Result<NewEntry> {
         let mut random = [0; 10];
         random[..8].copy_from_slice(&self.next_random().to_le_bytes());
@@ -66,14 +66,14 @@ impl SampleClock {
         ))
     }
 
-    /// So many messages to append at once.
+    /// Returns an append of that many messages.
     pub(crate) fn messages(&self, text: &str, count: u64) -> Result<Append> {
         let entries = (0..count).map(|_| self.message(text));
         Ok(Append::unconditional(entries.collect::<Result<_>>()?))
     }
 }
 
-/// A new store, as durable as they come.
+/// Creates a store with full durability.
 pub(crate) fn create_store(folder: &Path, name: &str) -> Result<SqliteStore> {
     let options = Options {
         durability: Durability::Full,
@@ -82,7 +82,7 @@ pub(crate) fn create_store(folder: &Path, name: &str) -> Result<SqliteStore> {
     Ok(SqliteStore::open(folder.join(name), options)?)
 }
 
-/// A new session with so many messages in it.
+/// Creates a session with that many messages.
 pub(crate) async fn create_session(
     store: &dyn LogStore,
     clock: &SampleClock,
@@ -105,7 +105,7 @@ pub(crate) async fn create_session(
     Ok(session)
 }
 
-/// The line that a file of messages would have for one of ours.
+/// Returns the JSON line of a message for a plain-file baseline.
 pub(crate) fn jsonl_line(clock: &SampleClock) -> Result<Vec<u8>> {
     let mut line = clock
         .message(&message_text())?

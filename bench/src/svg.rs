@@ -1,4 +1,4 @@
-//! Charts as a picture: bars on a transparent ground, legible on light and dark pages.
+//! Renders charts as SVG: bars on a transparent background, legible on light and dark pages.
 
 use std::fmt::Write as _;
 
@@ -8,7 +8,7 @@ const WIDTH: f64 = 760.0;
 const LABELS: f64 = 250.0;
 const BAR: f64 = 18.0;
 const LINE: f64 = 24.0;
-/// Room for the number after the longest bar.
+/// Space for the number after the longest bar.
 const NUMBERS: f64 = 100.0;
 
 const STYLE: &str = "<style>
@@ -23,7 +23,7 @@ const STYLE: &str = "<style>
   }
 </style>";
 
-/// The charts, one below the other.
+/// Renders the charts, one below the other.
 pub(crate) fn render_bars(charts: &[Chart]) -> String {
     let mut drawn = String::new();
     let mut y = 8.0;
@@ -82,7 +82,7 @@ const COLORS: [&str; 7] = [
     "#8c959f", "#0969da", "#1a7f37", "#9a6700", "#cf222e", "#8250df", "#bf3989",
 ];
 
-/// Lines over time, on a logarithmic scale: what grows without end must not hide the
+/// Renders lines over time on a logarithmic scale, so that unbounded growth does not hide the
 /// rest.
 pub(crate) fn render_lines(title: &str, across: &str, lines: &[Line]) -> String {
     const LEFT: f64 = 64.0;

@@ -1,11 +1,11 @@
-//! What was found: one row a comparison.
+//! The result table: one row per comparison.
 
 use std::fmt;
 
 use crate::rounds::Samples;
 use crate::units::{Unit, format_number};
 
-/// What a ratio has to be.
+/// The target for a ratio.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Target {
     AtLeast(f64),
@@ -30,12 +30,12 @@ impl fmt::Display for Target {
     }
 }
 
-/// One comparison, or the reason why there is none.
+/// One comparison, or the reason why it was not made.
 #[derive(Clone, Debug)]
 pub(crate) struct Row {
-    /// What was done.
+    /// What was measured.
     pub(crate) name: String,
-    /// What it was compared with.
+    /// What it is compared with.
     pub(crate) against: String,
     unit: Unit,
     ours: Samples,
@@ -70,7 +70,7 @@ impl Row {
         self
     }
 
-    /// A comparison that could not be made.
+    /// Makes the row of a comparison that could not be made.
     pub(crate) fn not_measured(name: impl Into<String>, why: impl Into<String>) -> Self {
         Self {
             not_measured: Some(why.into()),
@@ -78,7 +78,7 @@ impl Row {
         }
     }
 
-    /// Whether the target was met, where there is one and a number to hold against it.
+    /// Whether the target was met; `None` without a target or a ratio.
     pub(crate) fn passes(&self) -> Option<bool> {
         let ratio = self.ratio()?;
         self.target.map(|target| target.is_met(ratio))
@@ -89,7 +89,7 @@ impl Row {
         ratio.is_finite().then_some(ratio)
     }
 
-    /// The row's cells, in the order of [`HEADINGS`].
+    /// Returns the row's cells, in the order of [`HEADINGS`].
     pub(crate) fn cells(&self) -> [String; 7] {
         let shown = |samples: &Samples| match samples.0.len() {
             0 => String::new(),
@@ -126,7 +126,7 @@ impl Row {
     }
 }
 
-/// What the cells of a row are.
+/// The column headings.
 pub(crate) const HEADINGS: [&str; 7] = [
     "measure",
     "Throughline",
@@ -137,7 +137,7 @@ pub(crate) const HEADINGS: [&str; 7] = [
     "result",
 ];
 
-/// Rows in the order they were measured.
+/// The rows, in the order they were measured.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Table(pub(crate) Vec<Row>);
 

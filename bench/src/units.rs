@@ -1,9 +1,9 @@
-//! Numbers with their unit, written for people.
+//! Formats numbers with their unit for people.
 
-/// What a number counts.
+/// What a number measures.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Unit {
-    /// So many a second.
+    /// Per second.
     Rate,
     /// Seconds.
     Time,
@@ -14,7 +14,7 @@ pub(crate) enum Unit {
 }
 
 impl Unit {
-    /// The number as people read it: `5,400/s`, `18.2 µs`, `41.0 MB`.
+    /// Formats a number for people: `5,400/s`, `18.2 µs`, `41.0 MB`.
     pub(crate) fn format(self, value: f64) -> String {
         match self {
             Self::Rate => format!("{}/s", format_number(value)),
@@ -27,7 +27,7 @@ impl Unit {
     }
 }
 
-/// Three digits are all that a measurement is worth.
+/// Formats with three significant digits, as precise as a measurement is.
 pub(crate) fn format_number(value: f64) -> String {
     if value >= 1000.0 {
         let step = 10_f64.powf(value.log10().floor() - 2.0);
@@ -42,8 +42,8 @@ pub(crate) fn format_number(value: f64) -> String {
 
 fn group_digits(digits: &str) -> String {
     let mut grouped = String::new();
-    for (place, digit) in digits.chars().enumerate() {
-        if place > 0 && (digits.len() - place).is_multiple_of(3) {
+    for (index, digit) in digits.chars().enumerate() {
+        if index > 0 && (digits.len() - index).is_multiple_of(3) {
             grouped.push(',');
         }
         grouped.push(digit);
@@ -51,7 +51,7 @@ fn group_digits(digits: &str) -> String {
     grouped
 }
 
-/// A count as a number to calculate with: those here are far below 2^53.
+/// Converts a count to a float; counts here are far below 2^53.
 #[expect(
     clippy::cast_precision_loss,
     reason = "no count here comes near the limit"

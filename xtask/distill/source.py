@@ -1,7 +1,7 @@
-"""The sentence model that everything here is made from, as an ONNX graph.
+"""Builds the source sentence model (all-MiniLM-L6-v2) as an ONNX graph and runs it.
 
-all-MiniLM-L6-v2 comes as a table of weights; the graph that uses them is a plain BERT
-encoder and is written out here, so that neither torch nor an exported file is needed.
+The model is published as a table of weights. The graph that uses them is a plain BERT
+encoder and is defined here, so that neither torch nor an exported file is needed.
 """
 
 import json
@@ -16,7 +16,7 @@ from tokenizers import Tokenizer
 
 
 class Graph:
-    """An ONNX graph in the making: every call adds a node and answers with its output."""
+    """An ONNX graph builder: every call adds a node and returns its output."""
 
     def __init__(self):
         self.nodes, self.constants = [], {}
@@ -33,7 +33,7 @@ class Graph:
 
 
 def encoder(folder: Path) -> onnx.ModelProto:
-    """The encoder: token ids and mask in, the last hidden state of every token out."""
+    """Builds the encoder: maps token ids and mask to the last hidden state of every token."""
     config = json.loads((folder / "config.json").read_text())
     weights = load_file(folder / "model.safetensors")
     heads, width = config["num_attention_heads"], config["hidden_size"]
@@ -68,7 +68,7 @@ def encoder(folder: Path) -> onnx.ModelProto:
     summed = graph.node("Add", graph.node("Add", tokens, kinds), places)
     state = normed(summed, "embeddings.LayerNorm")
 
-    # What is masked gets a score so low that nothing attends to it.
+    # Masked tokens get a score so low that nothing attends to them.
     mask = graph.node("Cast", "attention_mask", to=TensorProto.FLOAT)
     mask = graph.node("Mul", graph.node("Sub", number("unit", 1), mask), number("never", -10_000))
     mask = graph.node("Unsqueeze", mask, integers("axes", 1, 2))
@@ -113,7 +113,7 @@ def encoder(folder: Path) -> onnx.ModelProto:
 
 
 def tokenizer(folder: Path) -> Tokenizer:
-    """The tokenizer, which as it comes would pad and cut to 128 tokens."""
+    """Loads the tokenizer without its default padding and truncation to 128 tokens."""
     read = Tokenizer.from_file(str(folder / "tokenizer.json"))
     read.no_padding()
     read.no_truncation()

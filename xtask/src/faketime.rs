@@ -1,4 +1,4 @@
-//! libfaketime, which gives the servers of the history checker wrong clocks.
+//! Installs libfaketime, which gives the servers of the history checker wrong clocks.
 
 use std::path::Path;
 
@@ -9,7 +9,7 @@ use crate::tools::ensure_packages;
 /// The Debian package it comes in.
 const PACKAGE: &str = "libfaketime";
 
-/// Where the test looks for it.
+/// The paths at which the test looks for it.
 const LIBRARY_PATHS: [&str; 3] = [
     "/usr/lib/x86_64-linux-gnu/faketime/libfaketimeMT.so.1",
     "/usr/lib/aarch64-linux-gnu/faketime/libfaketimeMT.so.1",
@@ -20,7 +20,8 @@ fn is_installed() -> bool {
     LIBRARY_PATHS.iter().any(|path| Path::new(path).exists())
 }
 
-/// Installs it unless it is there. Only Linux has it; elsewhere the test leaves clock skew out.
+/// Installs it unless it is installed. It exists on Linux only; elsewhere the test skips clock
+/// skew.
 pub(crate) fn ensure_installed() -> Result<()> {
     if !cfg!(target_os = "linux") {
         return Ok(());

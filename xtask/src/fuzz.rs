@@ -1,4 +1,4 @@
-//! `cargo xtask fuzz`: the fuzz targets, for longer than in the suite.
+//! `cargo xtask fuzz`: runs the fuzz targets for longer than the test suite does.
 
 use std::path::PathBuf;
 
@@ -6,13 +6,13 @@ use anyhow::{Result, bail};
 
 use crate::process::{cargo, workspace};
 
-/// A test that fuzzes.
+/// A fuzz test.
 struct Target {
     name: &'static str,
     package: &'static str,
-    /// How cargo is told which test binary.
+    /// The cargo arguments that select its test binary.
     binary: &'static [&'static str],
-    /// What its tests' names begin with.
+    /// The prefix of its tests' names.
     tests: &'static str,
 }
 
@@ -43,19 +43,19 @@ const TARGETS: &[Target] = &[
     },
 ];
 
-/// Run the fuzz targets for longer than the suite does
+/// Run the fuzz targets for longer than the test suite does
 #[derive(clap::Args, Debug)]
 pub(crate) struct FuzzArgs {
-    /// Only this target
+    /// Run only this target
     #[arg(value_parser = target_names())]
     target: Option<String>,
-    /// Only the target's tests whose name contains this: `--only codex`
+    /// Run only the target's tests whose name contains this: `--only codex`
     #[arg(long)]
     only: Option<String>,
-    /// How long, for each test of a target
+    /// Minutes per test
     #[arg(long, value_name = "N", default_value_t = 5)]
     minutes: u64,
-    /// Run the input that a failure named by its seed first
+    /// First run the input of this seed, as reported by a failure
     #[arg(long)]
     seed: Option<u128>,
 }
@@ -75,7 +75,7 @@ pub(crate) fn run(args: &FuzzArgs) -> Result<()> {
         {
             continue;
         }
-        // Time and memory are measured for a process, so each test has one.
+        // Time and memory are measured per process, so each test runs in its own.
         let mut test = cargo();
         test.args(["nextest", "run", "--profile", "fuzz", "--no-tests", "pass"])
             .args(["--package", target.package])
@@ -101,7 +101,7 @@ pub(crate) fn run(args: &FuzzArgs) -> Result<()> {
     bail!("{} failed", failed.join(" and "));
 }
 
-/// The tests to run, as nextest is told.
+/// Returns the nextest filter that selects the tests.
 fn nextest_filter(target: &Target, only: Option<&str>) -> String {
     let tests = target.tests;
     match only {
@@ -110,7 +110,7 @@ fn nextest_filter(target: &Target, only: Option<&str>) -> String {
     }
 }
 
-/// The inputs that failed, and those during which a process ended.
+/// Returns the inputs that failed or crashed a process.
 fn failing_inputs() -> Vec<PathBuf> {
     let folders = std::fs::read_dir(workspace().join("target/fuzz"));
     let folders = folders.into_iter().flatten().flatten();

@@ -1,4 +1,5 @@
-//! The chores, in Rust: `cargo xtask test`, `cargo xtask bench`, `cargo xtask docs`.
+//! Development tasks of the workspace: `cargo xtask test`, `cargo xtask bench`, `cargo xtask
+//! docs`.
 
 mod bench;
 mod browser;
@@ -19,21 +20,21 @@ use std::process::ExitCode;
 use anyhow::Result;
 use clap::Parser;
 
-/// Chores of the workspace
+/// Development tasks of the workspace
 #[derive(Parser, Debug)]
 #[command(name = "cargo xtask")]
 enum Task {
-    /// Everything that must pass: format, lints, docs, tests and doctests
+    /// Run all checks: format, lints, docs, tests and doctests
     Test(test::TestArgs),
     /// Run the randomized tests for longer: `cargo xtask torture --minutes 10`
     Torture(torture::TortureArgs),
-    /// Measure: `cargo xtask bench store`
+    /// Run a benchmark: `cargo xtask bench store`
     Bench(bench::BenchArgs),
-    /// Run the fuzz targets for longer than the suite does
+    /// Run the fuzz targets for longer than the test suite does
     Fuzz(fuzz::FuzzArgs),
-    /// Make the semantic models from the one they are distilled from
+    /// Build the semantic models
     Distill(distill::DistillArgs),
-    /// Make the README's pictures from real runs
+    /// Draw the README's pictures from real runs
     Picture(picture::PictureArgs),
     /// Update the generated references in docs/reference
     Docs,

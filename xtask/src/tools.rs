@@ -1,6 +1,6 @@
-//! The tools that the test command needs: installed where possible, an error where not.
+//! Installs the tools that `cargo xtask` commands need, or fails.
 //!
-//! Nothing is skipped because a tool is missing.
+//! No test is skipped because a tool is missing.
 
 use std::process::Command;
 
@@ -8,7 +8,8 @@ use anyhow::{Result, bail};
 
 use crate::process::{self, cargo, is_runnable};
 
-/// Installs a cargo subcommand unless it is there: `nextest` is in the crate `cargo-nextest`.
+/// Installs a cargo subcommand unless it is installed: `nextest` is in the crate
+/// `cargo-nextest`.
 pub(crate) fn ensure_cargo_subcommand(name: &str) -> Result<()> {
     if is_runnable(env!("CARGO"), &format!("{name} --version")) {
         return Ok(());
@@ -16,7 +17,7 @@ pub(crate) fn ensure_cargo_subcommand(name: &str) -> Result<()> {
     process::run(cargo().args(["install", "--locked", &format!("cargo-{name}")]))
 }
 
-/// Installs a program from crates.io unless it is there.
+/// Installs a program from crates.io unless it is installed.
 pub(crate) fn ensure_cargo_program(name: &str) -> Result<()> {
     if is_runnable(name, "--version") {
         return Ok(());
@@ -24,7 +25,8 @@ pub(crate) fn ensure_cargo_program(name: &str) -> Result<()> {
     process::run(cargo().args(["install", "--locked", name]))
 }
 
-/// Installs Debian packages unless `is_installed`; fails where that does not help, or cannot be done.
+/// Installs Debian packages unless `is_installed`; fails if that is impossible or does not
+/// help.
 pub(crate) fn ensure_packages(
     purpose: &str,
     packages: &[&str],
@@ -51,7 +53,7 @@ pub(crate) fn ensure_packages(
     Ok(())
 }
 
-/// Installs the programs that tests run: other languages for the clients, git, strace.
+/// Installs the programs that tests run: Python and Node.js for the clients, git, strace.
 pub(crate) fn ensure_programs() -> Result<()> {
     ensure_packages(
         "testing the Python clients",

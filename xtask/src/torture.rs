@@ -1,8 +1,8 @@
-//! `cargo xtask torture`: the randomized tests, for longer and from another seed.
+//! `cargo xtask torture`: runs the randomized tests for longer and with a new seed.
 //!
-//! Each part is a test that is also in the suite, where it does little and always the same. Here
-//! it is told a time and a seed through two variables (`conformance::torture` in
-//! `throughline-store` reads them). A failing part ends the run and names the seed that repeats it.
+//! Each of them is also in the test suite, where it is short and uses a fixed seed. Here it
+//! gets a time and a seed through two variables (read by `conformance::torture` in
+//! `throughline-store`). A failure ends the run and prints the seed that reproduces it.
 
 use std::hash::{BuildHasher as _, RandomState};
 
@@ -11,20 +11,20 @@ use anyhow::{Context as _, Result, bail};
 use crate::postgres::PostgresServers;
 use crate::process::{self, cargo};
 
-/// A test that runs for as long as it is told.
+/// A test that runs for a given time.
 struct TortureTest {
-    /// What `--only` calls it.
+    /// The name for `--only`.
     name: &'static str,
     package: &'static str,
     /// The file or folder in the package's `tests`.
     target: &'static str,
-    /// The test's full name in it.
+    /// The test's full name.
     test: &'static str,
     /// Whether it needs PostgreSQL.
     postgres: bool,
 }
 
-/// All parts. To add one, add a line; the test uses `TortureBudget::from_env`.
+/// All torture tests. To add one, add a line; the test uses `TortureBudget::from_env`.
 const TORTURE_TESTS: &[TortureTest] = &[
     TortureTest {
         name: "kill",
@@ -77,7 +77,7 @@ const TORTURE_TESTS: &[TortureTest] = &[
     ),
 ];
 
-/// A part that records the real program and lets power or calls fail.
+/// A test that records the real program and simulates power cuts or failing calls.
 const fn power_cut(name: &'static str, test: &'static str) -> TortureTest {
     TortureTest {
         name,
@@ -91,13 +91,13 @@ const fn power_cut(name: &'static str, test: &'static str) -> TortureTest {
 /// Run the randomized tests for longer
 #[derive(clap::Args, Debug)]
 pub(crate) struct TortureArgs {
-    /// How long in all; the parts share it
+    /// Total minutes, shared by the tests
     #[arg(long, value_name = "N", default_value_t = 10)]
     minutes: u64,
-    /// The seed of a run to repeat [default: another each time]
+    /// The seed of a run to reproduce [default: random]
     #[arg(long)]
     seed: Option<u64>,
-    /// Only this part (may be repeated)
+    /// Run only this test (may be repeated)
     #[arg(long, value_name = "PART", value_parser = test_names())]
     only: Vec<String>,
 }
@@ -118,15 +118,15 @@ pub(crate) fn run(args: &TortureArgs) -> Result<()> {
     let seconds = args.minutes * 60 / parts.len() as u64;
     if seconds == 0 {
         bail!(
-            "there is no time for {} parts; give more --minutes",
+            "not enough time for {} tests; use more --minutes",
             parts.len()
         );
     }
-    // A new hasher is keyed by the system's randomness.
+    // A new hasher is keyed with system randomness.
     let seed = args
         .seed
         .unwrap_or_else(|| RandomState::new().hash_one(0) >> 16);
-    eprintln!("Seed {seed}; {seconds} s for each of {} parts", parts.len());
+    eprintln!("Seed {seed}; {seconds} s for each of {} tests", parts.len());
     crate::faketime::ensure_installed()?;
     let needs_postgres = parts.iter().any(|part| part.postgres);
     let servers = needs_postgres
@@ -144,11 +144,11 @@ pub(crate) fn run(args: &TortureArgs) -> Result<()> {
         }
         process::run(&mut test).with_context(|| {
             format!(
-                "repeat it with `cargo xtask torture --only {} --minutes {} --seed {seed}`",
+                "reproduce it with `cargo xtask torture --only {} --minutes {} --seed {seed}`",
                 part.name, args.minutes
             )
         })?;
     }
-    eprintln!("\nAll parts passed with seed {seed}");
+    eprintln!("\nAll tests passed with seed {seed}");
     Ok(())
 }

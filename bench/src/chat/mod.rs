@@ -1,4 +1,4 @@
-//! The chat: whether a long history is felt at the keyboard.
+//! Benchmarks the chat: whether a long history slows it down.
 
 mod terminal;
 
@@ -21,13 +21,13 @@ const ENTRIES: u64 = 100_000;
 const RUNS: usize = 25;
 const KEYS: usize = 200;
 const QUESTION: &str = "Which port does the gateway listen on?";
-const NOTE: &str = "Both with the offline agent and everything that is on by default, recall \
-                    included. The long session has 100,000 messages of about 100 bytes, all \
-                    indexed; the other store is empty but for what the measure itself says. A \
-                    start is timed until the prompt, or until the answer is out and the process \
-                    gone; a key until the terminal shows it.";
+const NOTE: &str = "Both use the offline agent and the default settings, including recall. The \
+                    long session has 100,000 messages of about 100 bytes, all indexed; the \
+                    other store is empty except for the messages of the benchmark itself. A \
+                    start is timed until the prompt appears, or until the answer is printed \
+                    and the process has exited; a key until the terminal shows it.";
 
-/// Measure the chat
+/// Benchmark the chat
 ///
 /// Starts `tl` on an empty store and on a session of 100,000 entries, and types.
 #[derive(Debug, clap::Args)]
@@ -48,13 +48,13 @@ struct ChatWorkspace<'a> {
 
 impl<'a> ChatWorkspace<'a> {
     fn new(tl: &'a Path, folder: &Path, name: &str) -> Result<Self> {
-        let place = Self {
+        let workspace = Self {
             tl,
             home: folder.join(name).join("home"),
             work: folder.join(name).join("work"),
         };
-        std::fs::create_dir_all(&place.work)?;
-        Ok(place)
+        std::fs::create_dir_all(&workspace.work)?;
+        Ok(workspace)
     }
 
     fn command(&self, words: &[&str]) -> Command {
@@ -72,12 +72,12 @@ impl<'a> ChatWorkspace<'a> {
 
     fn run_tl(&self, words: &[&str]) -> Result<String> {
         let output = self.command(words).stdin(Stdio::null()).output()?;
-        let told = String::from_utf8_lossy(&output.stderr);
-        ensure!(output.status.success(), "tl {words:?}: {told}");
+        let stderr = String::from_utf8_lossy(&output.stderr);
+        ensure!(output.status.success(), "tl {words:?}: {stderr}");
         Ok(String::from_utf8(output.stdout)?.trim().to_owned())
     }
 
-    /// Seconds from the start to the end of one turn.
+    /// Returns the seconds from the start to the end of one turn.
     fn time_turn(&self) -> Result<f64> {
         let start = Instant::now();
         let answer = self.run_tl(&["-p", QUESTION])?;
@@ -86,7 +86,7 @@ impl<'a> ChatWorkspace<'a> {
         Ok(took)
     }
 
-    /// Seconds from the start to the prompt.
+    /// Returns the seconds from the start to the prompt.
     fn time_prompt(&self) -> Result<f64> {
         let start = Instant::now();
         let mut terminal = Terminal::start(self.command(&[]))?;
@@ -148,19 +148,19 @@ pub(crate) fn run(args: &ChatArgs) -> Result<()> {
         on_empty.exit()?;
         keys
     };
-    compare("a key, until it is on the screen", &keys[0], &keys[1]);
+    compare("a key, until it is shown", &keys[0], &keys[1]);
     let notes = [NOTE.to_owned()];
     findings.publish(&args.output, &machine, "The chat", "chat", &notes)
 }
 
-/// A chat that waits for a line.
-fn open_chat(place: &ChatWorkspace<'_>) -> Result<Terminal> {
-    let mut terminal = Terminal::start(place.command(&[]))?;
+/// Opens a chat and waits for its prompt.
+fn open_chat(workspace: &ChatWorkspace<'_>) -> Result<Terminal> {
+    let mut terminal = Terminal::start(workspace.command(&[]))?;
     terminal.wait_for_prompt()?;
     Ok(terminal)
 }
 
-/// Fills a session with talk.
+/// Fills a session with messages.
 fn fill_session(store: &Path, id: &str, entries: u64) -> Result<()> {
     let runtime = tokio::runtime::Builder::new_current_thread().build()?;
     runtime.block_on(async {

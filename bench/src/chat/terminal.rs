@@ -1,4 +1,4 @@
-//! `tl` in a terminal, with a finger on its keys.
+//! Runs `tl` in a pseudo-terminal and types into it.
 
 use std::fs::File;
 use std::io::{Read as _, Write as _};
@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, bail};
 use pty_process::Size;
 
-/// What the line editor says when it begins to read a line.
+/// What the line editor writes when it starts reading a line.
 const PROMPT: &[u8] = b"\x1b[?2004h";
 const TIMEOUT: Duration = Duration::from_secs(30);
 
@@ -30,7 +30,7 @@ impl Terminal {
         let (show, shown) = channel();
         std::thread::spawn(move || {
             let mut bytes = [0; 4_096];
-            // A terminal that nobody writes to any more is an error to read from.
+            // Reading fails once the other side of the terminal is closed.
             while let Ok(count) = output.read(&mut bytes)
                 && count > 0
             {
@@ -46,7 +46,7 @@ impl Terminal {
         })
     }
 
-    /// Waits until it has shown something.
+    /// Waits until `what` has been shown.
     fn wait_for(&self, what: &[u8]) -> Result<()> {
         let start = Instant::now();
         let mut seen = Vec::new();
@@ -54,22 +54,22 @@ impl Terminal {
             seen.extend(
                 self.output
                     .recv_timeout(TIMEOUT)
-                    .context("it shows nothing")?,
+                    .context("nothing was shown")?,
             );
             if seen.windows(what.len()).any(|window| window == what) {
                 return Ok(());
             }
         }
-        bail!("it never showed {:?}", String::from_utf8_lossy(what))
+        bail!("{:?} was never shown", String::from_utf8_lossy(what))
     }
 
     pub(super) fn wait_for_prompt(&mut self) -> Result<()> {
         self.wait_for(PROMPT)
     }
 
-    /// Seconds until a key is on the screen.
+    /// Returns the seconds until a key is on the screen.
     pub(super) fn time_key(&mut self) -> Result<f64> {
-        // What was shown late is not this key.
+        // Output still pending does not belong to this key.
         while self.output.try_recv().is_ok() {}
         let start = Instant::now();
         self.keys.write_all(b"x")?;
@@ -77,7 +77,7 @@ impl Terminal {
         Ok(start.elapsed().as_secs_f64())
     }
 
-    /// Takes back what was typed, and leaves.
+    /// Clears the line and exits the chat.
     pub(super) fn exit(mut self) -> Result<()> {
         self.keys.write_all(b"\x15\x04")?;
         self.child.wait()?;

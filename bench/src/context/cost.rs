@@ -1,4 +1,4 @@
-//! Building a request costs what is in it, not what came before.
+//! Measures that building a request costs in proportion to its size, not to the history's.
 
 use std::path::Path;
 use std::time::Instant;
@@ -45,9 +45,9 @@ pub(super) fn measure(
     for (size, sample) in sizes.iter().zip(&samples) {
         chart.add_ours(of(*size), sample);
     }
-    for place in [1, 2] {
+    for index in [1, 2] {
         findings.add_row(
-            Row::new(of(sizes[place]), Unit::Time, &samples[place])
+            Row::new(of(sizes[index]), Unit::Time, &samples[index])
                 .against(of(sizes[0]), &samples[0])
                 .target(Target::AtMost(1.5)),
         );
@@ -56,7 +56,7 @@ pub(super) fn measure(
     measure_counting(findings)
 }
 
-/// Tokens counted, message by message, against the tokenizer on one long text.
+/// Compares counting tokens message by message with the tokenizer on one long text.
 fn measure_counting(findings: &mut BenchReport) -> Result<()> {
     let texts: Vec<String> = (0..2_000).map(sample_text).collect();
     let whole = texts.join("\n");
@@ -89,7 +89,7 @@ fn measure_counting(findings: &mut BenchReport) -> Result<()> {
     Ok(())
 }
 
-/// About a hundred and thirty tokens.
+/// Returns a text of about 130 tokens.
 pub(super) fn sample_text(n: u64) -> String {
     format!(
         "In step {n} the importer reads part_{n}.rs line by line, keeps what it does not \

@@ -1,4 +1,4 @@
-//! What the model is sent: what building a request costs, and what it saves.
+//! Benchmarks requests: what building one costs, and how many tokens it saves.
 
 mod cost;
 mod turns;
@@ -9,21 +9,22 @@ use crate::machine::Machine;
 use crate::report::{BenchReport, OutputArgs};
 use crate::svg;
 
-/// Measure requests
+/// Benchmark requests
 ///
-/// Builds requests on short and very long sessions, and follows a conversation of many
-/// turns under every policy, against sending everything each time.
+/// Builds requests on short and very long sessions, and follows a conversation of many turns
+/// under every policy, compared with sending everything each time.
 #[derive(Debug, clap::Args)]
 pub(crate) struct ContextArgs {
     #[command(flatten)]
     output: OutputArgs,
 }
 
-const NOTE: &str = "Requests are of at most 8,000 tokens (o200k). The conversation alternates \
-                    questions of about 30 tokens and answers of about 150; compaction is by the \
-                    extractive summarizer. Tokens sent are estimates by the same tokenizer.";
+const NOTE: &str = "Requests have at most 8,000 tokens (o200k). The conversation alternates \
+                    questions of about 30 tokens and answers of about 150; the extractive \
+                    summarizer does the compaction. Tokens sent are estimated with the same \
+                    tokenizer.";
 
-/// Runs all measures.
+/// Runs all measurements.
 pub(crate) fn run(args: &ContextArgs) -> Result<()> {
     let dir = args.output.create_temp_folder()?;
     let scale = if args.output.quick { 10 } else { 1 };

@@ -1,4 +1,4 @@
-//! A long conversation under every policy, against sending everything each time.
+//! Follows a long conversation under every policy, compared with sending everything each time.
 
 use anyhow::{Context, Result};
 use throughline::context::{Encoding, Policy, count_message_tokens};
@@ -18,15 +18,15 @@ use crate::units::{Unit, to_f64};
 const TURNS: u64 = 2_000;
 const WINDOW: u64 = 32_000;
 
-/// What a policy came to over a conversation.
+/// A policy's results over a conversation.
 struct PolicyRun {
     tokens: Vec<f64>,
-    /// How much of each request is the beginning of the one before.
+    /// The share of each request that is a prefix shared with the one before.
     shared_prefix: Vec<f64>,
     compactions: u64,
 }
 
-/// Follows the conversation; gives the lines to draw.
+/// Follows the conversation; returns the lines to plot.
 pub(super) fn measure(
     runtime: &Runtime,
     scale: u64,
@@ -42,19 +42,22 @@ pub(super) fn measure(
     let mut chart = Chart::new("Tokens sent per turn, on average", Unit::Number);
     chart.add_other("everything", &mean(&everything));
     for name in Policy::PRESETS {
-        let course = runtime.block_on(run_policy(name, turns))?;
-        let compacted = format!("{name}: tokens a turn, {} compactions", course.compactions);
+        let policy_run = runtime.block_on(run_policy(name, turns))?;
+        let compacted = format!(
+            "{name}: tokens per turn, {} compactions",
+            policy_run.compactions
+        );
         findings.add_row(
-            Row::new(compacted, Unit::Number, &mean(&course.tokens))
+            Row::new(compacted, Unit::Number, &mean(&policy_run.tokens))
                 .against("sending everything", &mean(&everything)),
         );
         findings.add_row(Row::new(
-            format!("{name}: share of a request that begins as the last"),
+            format!("{name}: share of a request that is the same prefix as the last one"),
             Unit::Number,
-            &mean(&course.shared_prefix),
+            &mean(&policy_run.shared_prefix),
         ));
-        chart.add_ours(name, &mean(&course.tokens));
-        lines.push(Line::new(name, &course.tokens));
+        chart.add_ours(name, &mean(&policy_run.tokens));
+        lines.push(Line::new(name, &policy_run.tokens));
     }
     findings.add_chart(chart);
     Ok(lines)
@@ -64,7 +67,7 @@ fn turn_question(turn: u64) -> String {
     format!("Please look at src/part_{turn}.rs and tell me what is left to do there.")
 }
 
-/// What sending the whole conversation costs, turn by turn.
+/// Returns the tokens of sending the whole conversation, per turn.
 fn full_history_tokens(turns: u64) -> Vec<f64> {
     let cost = |text: String| count_message_tokens(Encoding::O200k, &Content::text(text));
     let mut sum = 0;
@@ -81,8 +84,8 @@ fn full_history_tokens(turns: u64) -> Vec<f64> {
 async fn run_policy(preset: &str, turns: u64) -> Result<PolicyRun> {
     let tl = Throughline::open("memory:").await?;
     let session = tl.create(NewSession::default()).await?;
-    let policy = Policy::preset(preset).context("a preset that is none")?;
-    let mut course = PolicyRun {
+    let policy = Policy::preset(preset).context("unknown preset")?;
+    let mut policy_run = PolicyRun {
         tokens: Vec::new(),
         shared_prefix: Vec::new(),
         compactions: 0,
@@ -104,8 +107,8 @@ async fn run_policy(preset: &str, turns: u64) -> Result<PolicyRun> {
         let (request, compacted) = session
             .compact_and_build_request(&asking, None, None)
             .await?;
-        course.compactions += u64::from(matches!(compacted, CompactOutcome::Done(_)));
-        course.tokens.push(to_f64(request.tokens));
+        policy_run.compactions += u64::from(matches!(compacted, CompactOutcome::Done(_)));
+        policy_run.tokens.push(to_f64(request.tokens));
         let sent = serde_json::to_string(&request.messages)?;
         if turn > 0 {
             let same = sent
@@ -113,7 +116,7 @@ async fn run_policy(preset: &str, turns: u64) -> Result<PolicyRun> {
                 .zip(last.bytes())
                 .take_while(|(a, b)| a == b)
                 .count();
-            course
+            policy_run
                 .shared_prefix
                 .push(to_f64(same as u64) / to_f64(sent.len() as u64));
         }
@@ -123,5 +126,5 @@ async fn run_policy(preset: &str, turns: u64) -> Result<PolicyRun> {
             .append(Message::text(Role::Assistant, sample_text(turn)))
             .await?;
     }
-    Ok(course)
+    Ok(policy_run)
 }

@@ -1,5 +1,5 @@
-//! Importing: how fast other agents' history comes in, and how fast it is seen that nothing
-//! is new.
+//! Benchmarks imports: the speed of importing other agents' history, and of detecting that
+//! nothing is new.
 
 mod history;
 
@@ -19,7 +19,7 @@ use crate::rounds::{Contender, Samples, run_rounds};
 use crate::table::{Row, Target};
 use crate::units::{Unit, to_f64};
 
-/// Messages of the history, and of the shorter one that memory is compared with.
+/// Messages in the history, and in the shorter one for comparing memory.
 const MESSAGES: u64 = 1_000_000;
 const FEWER_MESSAGES: u64 = 100_000;
 const ROUNDS: usize = 3;
@@ -29,31 +29,31 @@ const FORMATS: [SourceFormat; 4] = [
     SourceFormat::Gemini,
     SourceFormat::Pi,
 ];
-/// Bytes of a session in one file; and of one line, which is held whole.
+/// Sizes of single-file sessions in bytes, and of a single line, which is held in memory whole.
 const FILE_BYTES: [u64; 3] = [50_000_000, 500_000_000, 5_000_000_000];
 const LINE_BYTES: usize = 50_000_000;
-const NOTE: &str = "Generated history, one session a file of 10,000 messages: in turn a \
-                    question, a thought with the call of a tool, the fifty lines it read, and an \
-                    answer, each as that agent writes it down: Codex says most things \
-                    twice, as an item and as an event, and counts tokens with every \
-                    answer; Gemini CLI writes a message again when its tools have \
-                    answered. 1 kB a message on average. Ours is `tl import --no-wait` from its \
-                    start to its end: read, turned into entries and durable in a SQLite store; \
-                    indexing comes after and is not in it. The other reads the same bytes and \
-                    parses every line with serde_json, and keeps nothing. Importing again and \
-                    memory are those of `tl import` with the index, but for the files of one \
-                    session (`--no-wait`). Memory is what the program has of its own, without \
-                    the files that it maps.";
+const NOTE: &str = "Generated history, one session per file of 10,000 messages: turns of a \
+                    question, a tool call with reasoning, the fifty lines it read, and an \
+                    answer, each in the agent's own format. Codex writes most messages twice, \
+                    as an item and as an event, and token counts with every answer; Gemini CLI \
+                    writes a message again when its tools have answered. A message has 1 kB on \
+                    average. Throughline's figure is the whole run of `tl import --no-wait`: \
+                    reading, converting to entries and storing them durably in SQLite, without \
+                    indexing, which follows. The baseline reads the same bytes and parses \
+                    every line with serde_json, and stores nothing. Repeated imports and \
+                    memory are measured with `tl import` including the index, except for the \
+                    single-session files (`--no-wait`). Memory is private memory, without \
+                    mapped files.";
 
-/// Measure importing
+/// Benchmark imports
 ///
-/// Against reading the same bytes and parsing them with serde_json alone.
+/// Compared with reading the same bytes and parsing them with serde_json alone.
 #[derive(Debug, clap::Args)]
 pub(crate) struct ImportArgs {
     /// The `tl` to start
     #[arg(long, value_name = "FILE")]
     tl: PathBuf,
-    /// Only the speed of this format (may be repeated)
+    /// Measure only the speed of this format (may be repeated)
     #[arg(long, value_name = "NAME")]
     from: Vec<SourceFormat>,
     #[command(flatten)]
@@ -69,12 +69,13 @@ pub(crate) fn run(args: &ImportArgs) -> Result<()> {
     let tl = std::path::absolute(&args.tl)?;
     for agent in FORMATS.into_iter().filter(|a| all || args.from.contains(a)) {
         for messages in [FEWER_MESSAGES / scale, MESSAGES / scale] {
-            let place = folder.path().join(format!("{agent}-{messages}"));
-            let bytes = history::write_history(agent, &place, messages)?;
-            measure_speed(&mut findings, &tl, agent, &place, messages, bytes)?;
-            // The command's are Claude Code's; the others' room is wanted.
+            let history_folder = folder.path().join(format!("{agent}-{messages}"));
+            let bytes = history::write_history(agent, &history_folder, messages)?;
+            measure_speed(&mut findings, &tl, agent, &history_folder, messages, bytes)?;
+            // The reimport measurement uses Claude Code's files; the others are deleted to free
+            // disk space.
             if agent != SourceFormat::ClaudeCode {
-                fs::remove_dir_all(&place)?;
+                fs::remove_dir_all(&history_folder)?;
             }
         }
     }
@@ -96,23 +97,26 @@ fn measure_speed(
     findings: &mut BenchReport,
     tl: &Path,
     agent: SourceFormat,
-    place: &Path,
+    history_folder: &Path,
     messages: u64,
     bytes: u64,
 ) -> Result<()> {
-    let home = place.with_extension("home");
+    let home = history_folder.with_extension("home");
     let samples = run_rounds(
         ROUNDS,
         vec![
             Contender::new("import", || {
-                let ran = run_import(tl, agent, place, &home, &["--no-wait"])?;
+                let ran = run_import(tl, agent, history_folder, &home, &["--no-wait"])?;
                 fs::remove_dir_all(&home)?;
                 let new = ran.new;
-                ensure!(new == messages, "{new} of {messages} messages came in");
+                ensure!(
+                    new == messages,
+                    "{new} of {messages} messages were imported"
+                );
                 Ok(to_f64(bytes) / ran.seconds)
             }),
             Contender::new("parse", || {
-                let took = parse_lines(agent, place)?;
+                let took = parse_lines(agent, history_folder)?;
                 Ok(to_f64(bytes) / took.as_secs_f64())
             }),
         ],
@@ -120,26 +124,30 @@ fn measure_speed(
     let each = to_f64(messages) / to_f64(bytes);
     let rate = Samples(samples[0].0.iter().map(|bytes| bytes * each).collect());
     let name = format!("{agent}, {messages} messages");
-    let row = Row::new(format!("{name}, bytes a second"), Unit::Bytes, &samples[0]);
+    let row = Row::new(
+        format!("{name}, bytes per second"),
+        Unit::Bytes,
+        &samples[0],
+    );
     let row = row.against("serde_json alone", &samples[1]);
     findings.add_row(row.target(Target::AtLeast(0.3)));
     findings.add_row(Row::new(
-        format!("{name}, messages a second"),
+        format!("{name}, messages per second"),
         Unit::Rate,
         &rate,
     ));
-    let mut chart = Chart::new(format!("{name}: bytes a second"), Unit::Bytes);
+    let mut chart = Chart::new(format!("{name}: bytes per second"), Unit::Bytes);
     chart.add_ours("import", &samples[0]);
     chart.add_other("serde_json alone", &samples[1]);
     findings.add_chart(chart);
     Ok(())
 }
 
-/// The same bytes, each line parsed and let go.
-fn parse_lines(agent: SourceFormat, place: &Path) -> Result<Duration> {
+/// Reads the same bytes, parsing and dropping each line.
+fn parse_lines(agent: SourceFormat, history_folder: &Path) -> Result<Duration> {
     let start = Instant::now();
     let mut lines = 0_u64;
-    for source in agent.find_sources(place) {
+    for source in agent.find_sources(history_folder) {
         for line in BufReader::new(fs::File::open(&source.path)?).lines() {
             let value: serde_json::Value = serde_json::from_str(&line?)?;
             lines += u64::from(value.is_object());
@@ -149,7 +157,7 @@ fn parse_lines(agent: SourceFormat, place: &Path) -> Result<Duration> {
     Ok(start.elapsed())
 }
 
-/// The command: the first time, again, and how much memory it takes.
+/// Measures `tl import`: the first time, a second time, and its memory.
 fn measure_reimport(
     findings: &mut BenchReport,
     tl: &Path,
@@ -159,18 +167,20 @@ fn measure_reimport(
 ) -> Result<()> {
     let mut peaks = Vec::new();
     for count in [fewer, messages] {
-        let place = folder.join(format!("{}-{count}", SourceFormat::ClaudeCode));
+        let history_folder = folder.join(format!("{}-{count}", SourceFormat::ClaudeCode));
         let home = folder.join(format!("home-{count}"));
-        let first = run_import(tl, SourceFormat::ClaudeCode, &place, &home, &[])?;
+        let first = run_import(tl, SourceFormat::ClaudeCode, &history_folder, &home, &[])?;
         peaks.push(Samples(vec![first.peak]));
         if count == messages {
             let mut times = Vec::new();
             for _ in 0..5 {
-                times.push(run_import(tl, SourceFormat::ClaudeCode, &place, &home, &[])?.seconds);
+                times.push(
+                    run_import(tl, SourceFormat::ClaudeCode, &history_folder, &home, &[])?.seconds,
+                );
             }
             let often = Samples(times);
             let first = Samples(vec![first.seconds; 5]);
-            let row = Row::new("`tl import` again, nothing changed", Unit::Time, &often);
+            let row = Row::new("repeated `tl import`, nothing new", Unit::Time, &often);
             let row = row.against("the first time", &first);
             findings.add_row(row.target(Target::AtMost(1.0 / 50.0)));
         }
@@ -185,7 +195,7 @@ fn measure_reimport(
     Ok(())
 }
 
-/// The memory that one large file takes, and one large line.
+/// Measures the memory for one large file, and for one long line.
 fn measure_large_files(
     findings: &mut BenchReport,
     tl: &Path,
@@ -193,17 +203,25 @@ fn measure_large_files(
     scale: u64,
 ) -> Result<()> {
     let peak_of = |name: &str, write: &dyn Fn(&Path) -> Result<()>| -> Result<Samples> {
-        let place = folder.join(name);
+        let history_folder = folder.join(name);
         let home = folder.join(format!("home-{name}"));
-        write(&place)?;
-        let ran = run_import(tl, SourceFormat::ClaudeCode, &place, &home, &["--no-wait"])?;
-        fs::remove_dir_all(&place)?;
+        write(&history_folder)?;
+        let ran = run_import(
+            tl,
+            SourceFormat::ClaudeCode,
+            &history_folder,
+            &home,
+            &["--no-wait"],
+        )?;
+        fs::remove_dir_all(&history_folder)?;
         fs::remove_dir_all(&home)?;
         Ok(Samples(vec![ran.peak]))
     };
     let mut first = None;
     for bytes in FILE_BYTES.map(|bytes| bytes / scale) {
-        let peak = peak_of("long", &|place| history::write_long_session(place, bytes))?;
+        let peak = peak_of("long", &|history_folder| {
+            history::write_long_session(history_folder, bytes)
+        })?;
         let row = Row::new(
             format!("Peak memory, one file of {}", megabytes(bytes)),
             Unit::Bytes,
@@ -220,7 +238,9 @@ fn measure_large_files(
             }
         }
     }
-    let peak = peak_of("wide", &|place| history::write_long_line(place, LINE_BYTES))?;
+    let peak = peak_of("wide", &|history_folder| {
+        history::write_long_line(history_folder, LINE_BYTES)
+    })?;
     let name = format!("Peak memory, one line of {}", megabytes(LINE_BYTES as u64));
     findings.add_row(Row::new(name, Unit::Bytes, &peak));
     Ok(())
@@ -230,35 +250,35 @@ fn megabytes(bytes: u64) -> String {
     format!("{} MB", bytes / 1_000_000)
 }
 
-/// A run of the command.
+/// The result of running `tl import`.
 struct ImportRun {
     seconds: f64,
-    /// The most memory it had of its own.
+    /// Its peak private memory.
     peak: f64,
-    /// The messages that were new.
+    /// The number of new messages.
     new: u64,
 }
 
 fn run_import(
     tl: &Path,
     agent: SourceFormat,
-    place: &Path,
+    history_folder: &Path,
     home: &Path,
     also: &[&str],
 ) -> Result<ImportRun> {
-    // A file, which never fills up as a pipe would that is read at the end.
-    let mut said = tempfile::tempfile()?;
+    // A file rather than a pipe, which would fill up as it is read only at the end.
+    let mut output = tempfile::tempfile()?;
     let start = Instant::now();
     let mut child = Command::new(tl)
         .args(["import", "--json", "--from", agent.name(), "--path"])
-        .arg(place)
+        .arg(history_folder)
         .args(also)
         .env_clear()
         .env("PATH", "/usr/local/bin:/usr/bin:/bin")
         .env("HOME", home)
         .env("THROUGHLINE_HOME", home)
         .stdin(Stdio::null())
-        .stdout(said.try_clone()?)
+        .stdout(output.try_clone()?)
         .spawn()
         .context("starting tl")?;
     let status = PathBuf::from(format!("/proc/{}/status", child.id()));
@@ -277,12 +297,12 @@ fn run_import(
     };
     let seconds = start.elapsed().as_secs_f64();
     ensure!(ended.success(), "tl import failed");
-    said.rewind()?;
-    let said: serde_json::Value = serde_json::from_reader(said)?;
-    let new = said["agents"][0]["appended"].as_u64();
+    output.rewind()?;
+    let output: serde_json::Value = serde_json::from_reader(output)?;
+    let new = output["agents"][0]["appended"].as_u64();
     Ok(ImportRun {
         seconds,
         peak,
-        new: new.context("tl does not say what is new")?,
+        new: new.context("tl did not report new messages")?,
     })
 }

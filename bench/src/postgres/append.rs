@@ -1,4 +1,4 @@
-//! Durable appends, from one connection and from many.
+//! Measures durable appends to PostgreSQL, over one connection and over many.
 
 use anyhow::{Context, Result};
 use serde::Serialize;
@@ -13,7 +13,7 @@ use crate::units::Unit;
 
 const WRITERS: [usize; 3] = [1, 16, 64];
 
-/// Something a peer can be told to do.
+/// A task for a peer.
 #[derive(Clone, Copy, Debug, Serialize)]
 #[serde(tag = "work", rename_all = "snake_case")]
 enum PeerTask {

@@ -1,4 +1,4 @@
-//! The database server, reached by its own programs.
+//! A temporary database for the PostgreSQL benchmarks, accessed through psql and pgbench.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -8,7 +8,7 @@ use anyhow::{Context, Result, ensure};
 
 use crate::sample;
 
-/// A database on a server, dropped with this.
+/// A database on a server, dropped with this value.
 pub(super) struct BenchDatabase {
     server: String,
     name: String,
@@ -19,7 +19,7 @@ pub(super) struct BenchDatabase {
 impl BenchDatabase {
     pub(super) fn new(server: &str, programs: &Path) -> Result<Self> {
         let name = format!("tl_bench_{}", std::process::id());
-        let at = server.rfind('/').context("the address has no database")?;
+        let at = server.rfind('/').context("the URL has no database")?;
         let made = Self {
             server: server.to_owned(),
             url: format!("{}/{name}", &server[..at]),
@@ -34,20 +34,20 @@ impl BenchDatabase {
         Ok(made)
     }
 
-    /// The address of the database.
+    /// Returns the URL of the database.
     pub(super) fn url(&self) -> &str {
         &self.url
     }
 
-    /// Its version, and how durable it is.
+    /// Describes the server's version and durability settings.
     pub(super) fn describe_settings(&self) -> Result<String> {
         let ask = "SELECT current_setting('server_version') || '|' || current_setting('fsync')
             || '|' || current_setting('synchronous_commit') || '|'
             || current_setting('shared_buffers')";
-        let told = self.run_psql(&self.url, ask)?;
-        let told: Vec<&str> = told.trim().split('|').collect();
-        let [version, fsync, synchronous, buffers] = told[..] else {
-            anyhow::bail!("psql said {told:?}");
+        let output = self.run_psql(&self.url, ask)?;
+        let output: Vec<&str> = output.trim().split('|').collect();
+        let [version, fsync, synchronous, buffers] = output[..] else {
+            anyhow::bail!("psql printed {output:?}");
         };
         Ok(format!(
             "PostgreSQL {version} with fsync {fsync}, synchronous_commit {synchronous} and \
@@ -55,7 +55,7 @@ impl BenchDatabase {
         ))
     }
 
-    /// How many bare inserts a second from so many connections.
+    /// Measures plain SQL inserts per second over that many connections.
     pub(super) fn measure_bare_inserts(
         &self,
         folder: &Path,
@@ -74,15 +74,15 @@ impl BenchDatabase {
             .arg(&self.url)
             .output()
             .context("starting pgbench")?;
-        let said = String::from_utf8_lossy(&out.stdout);
-        let rate = said
+        let stdout = String::from_utf8_lossy(&out.stdout);
+        let rate = stdout
             .lines()
             .find_map(|line| line.strip_prefix("tps = "))
             .and_then(|line| line.split_whitespace().next())
             .and_then(|rate| rate.parse().ok());
         rate.with_context(|| {
             let error = String::from_utf8_lossy(&out.stderr);
-            format!("pgbench said {said:?} and {error:?}")
+            format!("pgbench printed {stdout:?} and {error:?}")
         })
     }
 
@@ -100,7 +100,7 @@ impl BenchDatabase {
             .output()
             .context("starting psql")?;
         let error = String::from_utf8_lossy(&out.stderr);
-        ensure!(out.status.success(), "psql said {error}");
+        ensure!(out.status.success(), "psql failed: {error}");
         Ok(String::from_utf8(out.stdout)?)
     }
 }
@@ -109,7 +109,7 @@ impl Drop for BenchDatabase {
     fn drop(&mut self) {
         let drop = format!("DROP DATABASE IF EXISTS {} WITH (FORCE)", self.name);
         if let Err(error) = self.run_psql(&self.server, &drop) {
-            eprintln!("{} is left on the server: {error:#}", self.name);
+            eprintln!("could not drop the database {}: {error:#}", self.name);
         }
     }
 }

@@ -1,7 +1,6 @@
-//! The store for more than one machine against its own database, and against others in it.
+//! Benchmarks the PostgreSQL store against pgbench and against other session stores.
 //!
-//! Everything runs on one server with one set of settings, in a database of its own that is
-//! dropped in the end.
+//! Everything runs on one server with one set of settings, in a temporary database.
 
 mod append;
 mod database;
@@ -25,32 +24,32 @@ use crate::rounds::RoundOptions;
 use crate::sample::SampleClock;
 use database::BenchDatabase;
 
-/// Measure the store in PostgreSQL
+/// Benchmark the PostgreSQL store
 ///
-/// Durable appends against pgbench, which runs a bare insert, and against other session
+/// Durable appends compared with pgbench, which runs a bare insert, and with other session
 /// stores on the same server; reads among many sessions; several servers over one database.
 #[derive(Debug, clap::Args)]
 pub(crate) struct PostgresArgs {
     #[command(flatten)]
     output: OutputArgs,
-    /// The address of a server whose databases may be made and dropped
+    /// The URL of a server on which databases may be created and dropped
     #[arg(long, value_name = "URL")]
     server: String,
     /// The folder of its programs: psql and pgbench
     #[arg(long, value_name = "DIR")]
     programs: PathBuf,
-    /// Where the Python peers are installed, to be used again the next time
+    /// Where to install the Python peers; reused by later runs
     #[arg(long, value_name = "DIR", default_value = "target/bench-postgres-venv")]
     venv: PathBuf,
-    /// The `tl` that serves [default: none, and several servers are not measured]
+    /// The `tl` that serves [default: none, and multiple servers are not measured]
     #[arg(long, value_name = "PATH")]
     tl: Option<PathBuf>,
-    /// Only these [default: all]
+    /// Run only these measurements [default: all]
     #[arg(long, value_name = "MEASURE", value_delimiter = ',')]
     only: Vec<Measure>,
 }
 
-/// One of the things that are measured.
+/// A measurement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Measure {
     /// Durable appends
@@ -73,11 +72,11 @@ const PEERS: PeerScript = PeerScript {
               langgraph.checkpoint.postgres.aio",
 };
 
-/// What all measures share.
+/// What all measurements share.
 struct Bench<'a> {
     dir: PathBuf,
     pace: RoundOptions,
-    /// What large things are divided by.
+    /// Divisor for the size of large workloads.
     scale: u64,
     clock: Arc<SampleClock>,
     runtime: Runtime,
@@ -85,14 +84,14 @@ struct Bench<'a> {
 }
 
 impl Bench<'_> {
-    /// The store in the database.
+    /// Opens the store in the database.
     fn store(&self) -> Result<Arc<dyn Store>> {
         let store = PostgresStore::open(self.database.url(), Options::default());
         Ok(Arc::new(self.runtime.block_on(store)?))
     }
 }
 
-/// Runs the measures that are asked for.
+/// Runs the selected measurements.
 pub(crate) fn run(args: &PostgresArgs) -> Result<()> {
     let dir = args.output.create_temp_folder()?;
     let (rounds, millis, scale) = if args.output.quick {
@@ -117,27 +116,28 @@ pub(crate) fn run(args: &PostgresArgs) -> Result<()> {
     };
     let machine = Machine::detect(dir.path())?;
     eprintln!("On {machine}.");
-    let wanted = |measure| args.only.is_empty() || args.only.contains(&measure);
+    let selected = |measure| args.only.is_empty() || args.only.contains(&measure);
     let mut findings = BenchReport::default();
     let mut notes = vec![NOTE.to_owned(), server.describe_settings()?];
-    if wanted(Measure::Append) {
+    if selected(Measure::Append) {
         let url = server.url();
         let peers = Peers::start(&PEERS, &args.venv, dir.path(), &[url]);
         notes.extend(peers.about());
         append::measure(&bench, &peers, &mut findings)?;
     }
-    if wanted(Measure::Reads) {
+    if selected(Measure::Reads) {
         reads::measure(&bench, &mut findings)?;
     }
-    if wanted(Measure::Servers) {
+    if selected(Measure::Servers) {
         multi_server::measure(&bench, args.tl.as_deref(), &mut findings)?;
     }
     findings.publish(&args.output, &machine, "In PostgreSQL", "postgres", &notes)
 }
 
-const NOTE: &str = "Messages are 634 bytes of text. The database, the programs that write to it and \
-                    pgbench share this machine. pgbench runs, from as many connections, one prepared \
-                    statement that inserts a row of a number and the same text, and commits; ours is \
-                    an append to a session, from as many tasks, with everything that goes with one. \
-                    Contenders take turns within each round of a second each; a figure is the \
-                    median of the rounds, a ratio the median of the rounds' own ratios.";
+const NOTE: &str = "Messages are 634 bytes of text. The database, the programs that write to \
+                    it and pgbench share this machine. pgbench runs, over as many connections, \
+                    one prepared statement that inserts a row with a number and the same text, \
+                    and commits; Throughline's figure is a complete append to a session, from \
+                    as many tasks. Contenders alternate within each round of one second each; \
+                    a figure is the median of the rounds, a ratio the median of the ratios \
+                    within the rounds.";

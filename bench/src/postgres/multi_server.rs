@@ -1,4 +1,4 @@
-//! Several servers over one database against one.
+//! Compares several servers over one database with a single server.
 
 use std::path::Path;
 
@@ -22,7 +22,7 @@ pub(super) fn measure(
 ) -> Result<()> {
     let name = format!("append over HTTP, {SERVERS} servers, {CONNECTIONS} connections");
     let Some(tl) = tl else {
-        findings.add_row(Row::not_measured(name, "no `tl` was named"));
+        findings.add_row(Row::not_measured(name, "no --tl given"));
         return Ok(());
     };
     let mut servers = Vec::new();

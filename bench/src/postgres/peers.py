@@ -1,7 +1,7 @@
-"""Other session stores in PostgreSQL, told what to do line by line.
+"""Measures other session stores in PostgreSQL, on requests read line by line.
 
-Reads requests as lines of JSON and answers each with its rate: how often a second
-one message was stored. Everything is done the way the libraries' own manuals do it,
+Reads requests as lines of JSON and answers each with its rate: how many messages per
+second were stored. Everything is done as the libraries' manuals describe,
 with as many connections as there are writers.
 """
 
@@ -20,14 +20,14 @@ from psycopg_pool import AsyncConnectionPool
 from sqlalchemy.ext.asyncio import create_async_engine
 
 URL = urlsplit(sys.argv[2])
-# A server may be reached by a socket, whose folder is then the host.
+# For a Unix socket, the host is its folder.
 HOST, DATABASE = unquote(URL.netloc.split("@")[-1]), URL.path.lstrip("/")
 USER = URL.username
 HISTORY = 100
 
 
 async def in_turns(writers, seconds, write):
-    """So many tasks that write again and again; how often a second they did."""
+    """Runs tasks that write repeatedly; returns the writes per second."""
     start = time.perf_counter()
 
     async def one(writer):
@@ -42,7 +42,7 @@ async def in_turns(writers, seconds, write):
 
 
 class Sessions:
-    """SQLAlchemySession: so many tasks, each adding to a session of its own."""
+    """SQLAlchemySession: tasks that each append to their own session."""
 
     def __init__(self, writers):
         self.engine = create_async_engine(
@@ -58,7 +58,7 @@ class Sessions:
 
     async def rate(self, text, seconds):
         if not self.ready:
-            # The first one makes the tables.
+            # The first call creates the tables.
             await self.sessions[0].add_items([{"role": "user", "content": text}])
             self.ready = True
 
@@ -69,7 +69,7 @@ class Sessions:
 
 
 class Savers:
-    """AsyncPostgresSaver: so many tasks, each putting checkpoints of a thread of its own."""
+    """AsyncPostgresSaver: tasks that each store checkpoints of their own thread."""
 
     def __init__(self, writers):
         self.writers = writers
@@ -99,7 +99,7 @@ class Savers:
 
         async def write(thread):
             thread["step"] += 1
-            # One more message, and the oldest goes: the length stays.
+            # Adds a message and drops the oldest, so that the length stays the same.
             thread["messages"] = [*thread["messages"][1:], {"role": "user", "content": text}]
             checkpoint = empty_checkpoint()
             versions = {"messages": str(thread["step"])}
@@ -111,7 +111,7 @@ class Savers:
             )
 
         rate = await in_turns(threads, seconds, write)
-        # Outside the time that counts: a hundred copies of a long list fill a disk.
+        # Not timed; a hundred copies of a long list would fill the disk.
         for thread in threads:
             await self.savers[0].adelete_thread(thread["config"]["configurable"]["thread_id"])
         return rate
@@ -130,7 +130,7 @@ async def main():
             f"{version('asyncpg')}) and langgraph-checkpoint-postgres "
             f"{version('langgraph-checkpoint-postgres')} (AsyncPostgresSaver over psycopg "
             f"{version('psycopg')}, threads of {HISTORY} messages), on Python "
-            f"{sys.version.split()[0]}, in one process, with the settings they come with."
+            f"{sys.version.split()[0]}, in one process, with their default settings."
         }
     )
     for line in sys.stdin:

@@ -1,4 +1,5 @@
-//! Reads among many sessions: they should cost what they return, not what is there.
+//! Measures whether the time of a read depends on how many sessions and entries PostgreSQL
+//! stores: it should depend only on what is returned.
 
 use anyhow::Result;
 use throughline_model::Owner;
@@ -12,7 +13,7 @@ use crate::units::{Unit, format_number, to_f64};
 
 const FEW: u64 = 100;
 const MANY: u64 = 100_000;
-/// The entries of a long session.
+/// Entries of a long session.
 const LONG: u64 = 10_000;
 
 pub(super) fn measure(bench: &Bench<'_>, findings: &mut BenchReport) -> Result<()> {

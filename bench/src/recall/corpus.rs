@@ -1,17 +1,17 @@
-//! Messages that nobody wrote, with words as frequent as in what people write.
+//! Generates messages whose word frequencies resemble natural text.
 //!
-//! The most frequent words are English, so that stop words are met as often as they are;
-//! the rest are made of syllables. Rank r has a frequency of 1 / r, and every message is
-//! a function of its number.
+//! The most frequent words are English, so that stop words occur at a natural rate; the others
+//! are made of syllables. The word of rank r has a frequency of 1 / r (Zipf), and every message
+//! is a function of its number.
 
 use throughline_model::{Owner, Role, Seq, Timestamp};
 use throughline_recall::Passage;
 
 use crate::units::to_f64;
 
-/// Messages a session.
+/// Messages per session.
 const MESSAGES_PER_SESSION: u64 = 50;
-/// Words a message: about 634 bytes of text.
+/// Words per message: about 634 bytes of text.
 const WORDS_PER_MESSAGE: usize = 100;
 const VOCABULARY_SIZE: u32 = 60_000;
 
@@ -20,7 +20,7 @@ const FREQUENT_WORDS: &str = "the to a and of in is it you that for on was with 
                         my which one would how more time up use like just get out your new \
                         people work need first also way make then see now file code test";
 
-/// A source of numbers that is always the same.
+/// A deterministic random generator.
 pub(crate) struct SeededRng(u64);
 
 impl SeededRng {
@@ -28,7 +28,7 @@ impl SeededRng {
         Self(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1)
     }
 
-    /// A number between 0 and 1.
+    /// Returns a number between 0 and 1.
     fn next_f64(&mut self) -> f64 {
         self.0 ^= self.0 << 13;
         self.0 ^= self.0 >> 7;
@@ -36,7 +36,7 @@ impl SeededRng {
         to_f64(self.0 >> 12) / to_f64(1 << 52)
     }
 
-    /// A rank, the first the most likely.
+    /// Returns a rank from `from` up to `to`; the lower, the more likely.
     #[expect(
         clippy::cast_possible_truncation,
         clippy::cast_sign_loss,
@@ -48,7 +48,7 @@ impl SeededRng {
     }
 }
 
-/// The words, the most frequent first.
+/// The words, most frequent first.
 pub(crate) struct Vocabulary(Vec<String>);
 
 impl Vocabulary {
@@ -67,7 +67,7 @@ impl Vocabulary {
         &self.0[rank as usize % self.0.len()]
     }
 
-    /// The text of a message.
+    /// Returns the text of a message.
     pub(crate) fn message(&self, number: u64) -> String {
         let mut dice = SeededRng::new(number + 1);
         let mut text = String::with_capacity(WORDS_PER_MESSAGE * 7);
@@ -80,7 +80,7 @@ impl Vocabulary {
         text
     }
 
-    /// A question: some words of a message, none of them very frequent.
+    /// Returns a query: some words of a message, none of them very frequent.
     pub(crate) fn query(&self, number: u64, messages: u64) -> String {
         let mut dice = SeededRng::new(number + 0x1234_5678);
         let message = self.message(u64::from(dice.next_rank(1, u32::MAX)) % messages);
@@ -94,7 +94,7 @@ impl Vocabulary {
     }
 }
 
-/// A word of syllables.
+/// Makes a word of syllables.
 fn make_word(mut number: u32) -> String {
     const FIRST: [&str; 18] = [
         "b", "c", "d", "f", "g", "h", "k", "l", "m", "n", "p", "r", "s", "t", "v", "w", "st", "tr",
@@ -111,7 +111,7 @@ fn make_word(mut number: u32) -> String {
     word
 }
 
-/// A message as a passage.
+/// Makes a passage of a message.
 pub(crate) fn make_passage(
     words: &Vocabulary,
     owner: &Owner,

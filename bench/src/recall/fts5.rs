@@ -1,11 +1,11 @@
-//! SQLite's full text, as one would use it instead.
+//! SQLite's full-text search (FTS5), as a baseline.
 
 use std::path::Path;
 
 use anyhow::Result;
 use rusqlite::Connection;
 
-/// A table of messages with an index over their text.
+/// A table of messages with a full-text index.
 pub(crate) struct Fts5(Connection);
 
 impl Fts5 {
@@ -18,7 +18,7 @@ impl Fts5 {
         Ok(Self(connection))
     }
 
-    /// Adds messages in one transaction; their numbers are those of the rows.
+    /// Adds messages in one transaction; their numbers are the row ids.
     pub(crate) fn add<'a>(&mut self, texts: impl IntoIterator<Item = &'a str>) -> Result<()> {
         let transaction = self.0.transaction()?;
         {
@@ -30,7 +30,7 @@ impl Fts5 {
         Ok(transaction.commit()?)
     }
 
-    /// The rows with any of the words, the best first.
+    /// Returns the rows with any of the words, best first.
     pub(crate) fn search<'a>(
         &self,
         words: impl IntoIterator<Item = &'a str>,
@@ -48,7 +48,7 @@ impl Fts5 {
     }
 }
 
-/// The words of a text, as anyone would cut them.
+/// Splits a text into words, naively.
 pub(crate) fn split_words(text: &str) -> impl Iterator<Item = &str> {
     text.split(|c: char| !c.is_alphanumeric())
         .filter(|word| !word.is_empty())

@@ -1,7 +1,7 @@
-//! LoCoMo: long conversations over many sittings, with questions and the turns that
+//! Reads LoCoMo: long conversations over many sittings, with questions and the turns that
 //! answer them.
 //!
-//! The data is read from a path that is given, and is no part of this project.
+//! The data is read from a given path and is not part of this project.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -11,7 +11,7 @@ use serde::Deserialize;
 use throughline_model::{Owner, Role, Seq, SessionId, Timestamp};
 use throughline_recall::Passage;
 
-/// A conversation, and what is asked about it.
+/// A conversation and the questions about it.
 pub(crate) struct Conversation {
     pub(crate) owner: Owner,
     pub(crate) passages: Vec<Passage>,
@@ -51,11 +51,12 @@ struct LocomoQuestion {
     category: u8,
 }
 
-/// The conversations in a file, each an owner's; of questions those with an answer.
+/// Reads the conversations in a file, one owner each, with the questions that have an answer.
 pub(crate) fn read_conversations(path: &Path) -> Result<Vec<Conversation>> {
     let text = std::fs::read_to_string(path)
         .with_context(|| format!("reading LoCoMo from {}", path.display()))?;
-    let samples: Vec<LocomoSample> = serde_json::from_str(&text).context("this is not LoCoMo")?;
+    let samples: Vec<LocomoSample> =
+        serde_json::from_str(&text).context("the file is not in the LoCoMo format")?;
     samples.into_iter().map(to_conversation).collect()
 }
 
@@ -98,8 +99,8 @@ fn to_conversation(sample: LocomoSample) -> Result<Conversation> {
         let mut ids = passages.iter().filter_map(|one| one.external_id.as_ref());
         ids.any(|one| one == id)
     };
-    let questions = sample.qa.into_iter().filter_map(|asked| {
-        let mut evidence: Vec<String> = asked
+    let questions = sample.qa.into_iter().filter_map(|entry| {
+        let mut evidence: Vec<String> = entry
             .evidence
             .iter()
             .flat_map(|ids| parse_turn_ids(ids))
@@ -107,10 +108,10 @@ fn to_conversation(sample: LocomoSample) -> Result<Conversation> {
         evidence.sort();
         evidence.dedup();
         evidence.retain(known);
-        let counts = (1..=4).contains(&asked.category) && !evidence.is_empty();
+        let counts = (1..=4).contains(&entry.category) && !evidence.is_empty();
         counts.then_some(Question {
-            text: asked.question,
-            category: asked.category,
+            text: entry.question,
+            category: entry.category,
             evidence,
         })
     });
@@ -122,7 +123,7 @@ fn to_conversation(sample: LocomoSample) -> Result<Conversation> {
     })
 }
 
-/// The ids in `D8:6; D9:17`, without leading zeros.
+/// Parses the ids in `D8:6; D9:17`, without leading zeros.
 fn parse_turn_ids(text: &str) -> Vec<String> {
     let pieces = text.split(|c: char| !(c.is_ascii_alphanumeric() || c == ':'));
     let ids = pieces.filter_map(|piece| {
@@ -133,10 +134,10 @@ fn parse_turn_ids(text: &str) -> Vec<String> {
     ids.collect()
 }
 
-/// `1:56 pm on 8 May, 2023`, taken as UTC.
+/// Parses `1:56 pm on 8 May, 2023` as UTC.
 fn parse_time(text: &str) -> Result<Timestamp> {
     let at = jiff::civil::DateTime::strptime("%I:%M %p on %d %B, %Y", text)
-        .with_context(|| format!("{text:?} is not a time as LoCoMo has it"))?;
+        .with_context(|| format!("{text:?} is not a LoCoMo time"))?;
     Ok(at.to_zoned(jiff::tz::TimeZone::UTC)?.timestamp())
 }
 

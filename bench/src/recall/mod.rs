@@ -1,4 +1,4 @@
-//! Recall: what search finds, and how fast.
+//! Benchmarks recall: the quality and the speed of search.
 
 mod corpus;
 mod coverage;
@@ -20,20 +20,20 @@ use crate::report::{BenchReport, OutputArgs};
 use coverage::{BUDGETS, Coverage};
 use quality::{DEPTHS, RecallScore};
 
-/// Measure recall
+/// Benchmark recall
 ///
-/// Evidence recall on conversations with questions, where some are given; and the speed
-/// and size of search over many messages, against SQLite's full text and `rg`.
+/// Evidence recall on conversations with questions, if some are given; and the speed and size
+/// of search over many messages, compared with SQLite's full-text search and `rg`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct RecallArgs {
-    /// Conversations with questions, as LoCoMo has them [default: none, and what is found
-    /// is not measured]
+    /// A LoCoMo file of conversations with questions [default: none, and quality is not
+    /// measured]
     #[arg(long, value_name = "FILE")]
     locomo: Option<PathBuf>,
-    /// The folder of a contextual model [default: none, and what it adds is not measured]
+    /// The folder of a contextual model [default: none, and it is not measured]
     #[arg(long, value_name = "DIR")]
     contextual: Option<PathBuf>,
-    /// A PostgreSQL database, empty, whose index is asked the same [default: none]
+    /// An empty PostgreSQL database whose index is measured too [default: none]
     #[arg(long, value_name = "URL")]
     postgres: Option<String>,
     /// How many messages to search
@@ -43,7 +43,7 @@ pub(crate) struct RecallArgs {
     output: OutputArgs,
 }
 
-/// Runs all measures.
+/// Runs all measurements.
 pub(crate) fn run(args: &RecallArgs) -> Result<()> {
     let dir = args.output.create_temp_folder()?;
     let machine = Machine::detect(dir.path())?;
@@ -67,18 +67,18 @@ pub(crate) fn run(args: &RecallArgs) -> Result<()> {
             "Evidence recall on {} conversations of LoCoMo with {asked} questions (categories 1–4: \
              multi-hop, temporal, open-domain, single-hop): the share of the turns that answer a \
              question among the first 5, 10 and 20 hits. Weights are fixed in the code. Every \
-             conversation is an index of its own.\n\n{table}",
+             conversation has its own index.\n\n{table}",
             conversations.len(),
         ));
         let coverage = runtime.block_on(coverage::measure(dir.path(), &conversations))?;
         let table = render_coverage(&coverage);
         println!("{table}");
         notes.push(format!(
-            "Request coverage on the same: the share of questions for which every turn of the \
-             evidence is in the request, word for word. Each preset has the history as its \
-             system would: the first in a new session of the same project, the others in the \
-             session where all was said, compacted by the extractive summarizer as the preset \
-             says, or in one that goes on from the last summary.\n\n{table}"
+            "Request coverage on the same conversations: the share of questions for which every \
+             turn of the evidence is in the request, word for word. Each policy gets the history \
+             laid out as its system would: the first in a new session of the same project, the \
+             others in one session with the whole conversation, compacted by the extractive \
+             summarizer as the policy says, or in one that continues from the last summary.\n\n{table}"
         ));
     }
     let scale = if args.output.quick { 10 } else { 1 };
@@ -103,16 +103,17 @@ pub(crate) fn run(args: &RecallArgs) -> Result<()> {
     )
 }
 
-/// How many messages are in the project that requests are built in.
+/// Messages in the project that requests are built in.
 const REQUEST_MESSAGES: u64 = 100_000;
 
-const SPEED_NOTE: &str = "Messages are 100 made-up words whose frequencies fall as those of real \
-                          words do, in sessions of 50; questions are six of the rarer words of \
-                          one message. SQLite's full text is asked for any of the words, best 20. \
-                          It has the text once; our index has each passage's words also in the \
-                          documents of those around it, and a vector of 260 bytes.";
+const SPEED_NOTE: &str = "Messages are 100 generated words with natural word frequencies, in \
+                          sessions of 50; queries are six of the rarer words of one message. \
+                          SQLite's full-text search (FTS5) is queried for any of the words, \
+                          best 20. It stores the text once; our index also stores each \
+                          passage's words in the documents of the passages around it, and a \
+                          vector of 260 bytes.";
 
-/// What was found, as a table.
+/// Renders the quality scores as a table.
 fn render_quality(recalls: &[RecallScore]) -> String {
     let mut text = String::from("| ranked by |");
     for depth in DEPTHS {

@@ -1,4 +1,4 @@
-//! The index in a database, asked what the one in a folder is.
+//! The PostgreSQL index with a blocking interface, for comparison with the index in a folder.
 
 use std::path::Path;
 
@@ -10,14 +10,14 @@ use tokio::runtime::Runtime;
 use super::locomo::Conversation;
 use super::quality::index_conversation;
 
-/// An index in a database, and what it is reached by.
+/// An index in a database, with the runtime to call it.
 pub(crate) struct BlockingPostgresIndex {
     index: PostgresIndex,
     runtime: Runtime,
 }
 
 impl BlockingPostgresIndex {
-    /// The index of the store in a database.
+    /// Opens the index of the store in a database.
     pub(crate) fn open(url: &str, folder: &Path) -> Result<Self> {
         let runtime = tokio::runtime::Builder::new_multi_thread()
             .worker_threads(1)
@@ -28,7 +28,7 @@ impl BlockingPostgresIndex {
         Ok(Self { index, runtime })
     }
 
-    /// Takes in a conversation, which is its owner's only one.
+    /// Indexes a conversation, the only one of its owner.
     pub(crate) fn index_conversation(&self, conversation: &Conversation) -> Result<()> {
         let _on = self.runtime.enter();
         index_conversation(&self.index, conversation)

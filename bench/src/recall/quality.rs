@@ -1,4 +1,5 @@
-//! Evidence recall: of the turns that answer a question, the share among the first hits.
+//! Measures evidence recall: the share of the turns that answer a question among the first
+//! hits.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -14,10 +15,10 @@ use super::locomo::{Conversation, Question};
 use super::postgres_index::BlockingPostgresIndex;
 use crate::units::{Unit, to_f64};
 
-/// How deep one looks.
+/// The numbers of hits considered (recall@k).
 pub(crate) const DEPTHS: [usize; 3] = [5, 10, 20];
 
-/// Words of questions that say nothing about what is asked for.
+/// Words of questions that carry no meaning for the search.
 const STOP_WORDS: [&str; 44] = [
     "a", "about", "after", "an", "and", "are", "as", "at", "be", "been", "did", "do", "does",
     "for", "from", "had", "has", "have", "her", "his", "how", "in", "is", "it", "many", "of", "on",
@@ -25,45 +26,45 @@ const STOP_WORDS: [&str; 44] = [
     "How", "with", "would", "Would",
 ];
 
-/// What a way of ranking found.
+/// The scores of one ranking.
 pub(crate) struct RecallScore {
     pub(crate) name: String,
-    /// At each of [`DEPTHS`].
+    /// Recall at each of [`DEPTHS`].
     pub(crate) shares: [f64; 3],
-    /// At ten, by category.
+    /// Recall at ten, by category.
     pub(crate) by_category: BTreeMap<u8, f64>,
 }
 
-/// What a part is worth in a way of ranking.
+/// The weights of the signals in a ranking.
 struct RankingVariant {
     name: &'static str,
     score: fn(&ScoreParts) -> f32,
 }
 
-/// From words alone to all of it.
+/// From words alone to all signals.
 const RANKING_VARIANTS: [RankingVariant; 8] = [
     RankingVariant {
-        name: "words, here and around (BM25)",
+        name: "words, with context (BM25)",
         score: |why| why.text,
     },
     RankingVariant {
-        name: "likeness as a whole, alone",
+        name: "passage embedding, alone",
         score: |why| why.pooled,
     },
     RankingVariant {
-        name: "likeness word by word, alone",
+        name: "word embeddings (late interaction), alone",
         score: |why| why.late,
     },
     RankingVariant {
-        name: "words + whole",
+        name: "words + passage embedding",
         score: |why| 0.4 * why.text + 0.2 * why.pooled,
     },
     RankingVariant {
-        name: "words + word by word",
+        name: "words + word embeddings",
         score: |why| 0.4 * why.text + 0.4 * why.late,
     },
     RankingVariant {
-        name: "words + whole + word by word",
+        name: "words + passage + word embeddings",
         score: |why| 0.4 * why.text + 0.2 * why.pooled + 0.4 * why.late,
     },
     RankingVariant {
@@ -82,7 +83,7 @@ const RANKING_VARIANTS: [RankingVariant; 8] = [
     },
 ];
 
-/// Measures what the index finds, and what parts of it would.
+/// Measures what the index finds, and what subsets of its signals would find.
 pub(crate) fn measure(
     dir: &Path,
     conversations: &[Conversation],
@@ -159,27 +160,27 @@ pub(crate) fn measure(
     ];
     let ways = RANKING_VARIANTS.iter().zip(&ways);
     all.extend(ways.map(|(way, tally)| tally.score(way.name)));
-    all.push(hybrid.score("**hybrid search, as it comes**"));
+    all.push(hybrid.score("**hybrid search, default settings**"));
     if tables.is_some() {
-        all.push(elsewhere.score("the same by the index in PostgreSQL"));
+        all.push(elsewhere.score("hybrid search, PostgreSQL index"));
     }
     if contextual.is_some() {
-        all.push(again.score("**with a contextual model, first 32 compared again**"));
+        all.push(again.score("**with a contextual model, first 32 reranked**"));
         let median = |mut seconds: Vec<f64>| {
             seconds.sort_by(f64::total_cmp);
             Unit::Time.format(seconds[seconds.len() / 2])
         };
-        // What other questions of the conversation found first is known the first time.
+        // The cache holds what earlier questions of the conversation found.
         let (first, known) = (median(seconds), median(seconds_known));
-        eprintln!("a search compared again takes {first}, and the same once more {known}");
+        eprintln!("a reranked search takes {first}, and {known} when repeated");
     }
     Ok(all)
 }
 
-/// Takes in a conversation, after whatever is there.
+/// Indexes a conversation, after what is already indexed.
 pub(crate) fn index_conversation(index: &dyn Index, conversation: &Conversation) -> Result<()> {
     let Some(mut feeder) = index.indexer()? else {
-        bail!("somebody else feeds {index:?}");
+        bail!("another process is writing to {index:?}");
     };
     let after = index.watermark()?;
     feeder.index_batch(Batch {
@@ -209,17 +210,17 @@ pub(crate) struct RecallTally {
 }
 
 impl RecallTally {
-    /// Adds the answer to a question: the ids of the turns found, the best first.
+    /// Adds the result of a question: the ids of the turns found, best first.
     pub(crate) fn add(&mut self, question: &Question, found: &[String]) {
         self.count += 1;
         let shares = DEPTHS.map(|depth| {
             let first = &found[..found.len().min(depth)];
-            let there = question
+            let hits = question
                 .evidence
                 .iter()
                 .filter(|id| first.contains(id))
                 .count();
-            to_f64(there as u64) / to_f64(question.evidence.len() as u64)
+            to_f64(hits as u64) / to_f64(question.evidence.len() as u64)
         });
         for (sum, share) in self.sums.iter_mut().zip(shares) {
             *sum += share;

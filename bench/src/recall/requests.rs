@@ -1,4 +1,4 @@
-//! What recall adds to building a request, in a project with a long past.
+//! Measures what recall adds to building a request, in a project with a long history.
 
 use std::path::Path;
 use std::time::Instant;
@@ -18,11 +18,11 @@ use crate::rounds::{Contender, run_rounds};
 use crate::table::Row;
 use crate::units::Unit;
 
-/// Messages a session.
+/// Messages per session.
 const MESSAGES_PER_SESSION: u64 = 50;
 const ROUNDS: usize = 60;
 
-/// Measures with so many messages in one project.
+/// Measures with that many messages in one project.
 pub(crate) fn measure(
     runtime: &Runtime,
     dir: &Path,
@@ -31,7 +31,7 @@ pub(crate) fn measure(
 ) -> Result<()> {
     let words = Vocabulary::new();
     let session = runtime.block_on(fill_project(&dir.join("requests.db"), &words, messages))?;
-    let with = Policy::preset("default").context("no such preset")?;
+    let with = Policy::preset("default").context("unknown preset")?;
     let without = Policy {
         recall: false,
         ..with.clone()
@@ -71,7 +71,7 @@ pub(crate) fn measure(
     Ok(())
 }
 
-/// A project with so many messages, indexed; a session of it to go on in.
+/// Creates an indexed project with that many messages; returns a session of it to continue.
 async fn fill_project(file: &Path, words: &Vocabulary, messages: u64) -> Result<Session> {
     let address = StoreAddress::Sqlite(file.to_owned());
     let tl = Throughline::open_with(&address, OpenOptions::default()).await?;

@@ -1,4 +1,4 @@
-//! How fast search is, and what the index costs, at many messages.
+//! Measures the speed of search and the cost of the index over many messages.
 
 use std::fs;
 use std::io::Write as _;
@@ -18,13 +18,13 @@ use crate::rounds::Samples;
 use crate::table::{Row, Target};
 use crate::units::{Unit, to_f64};
 
-/// Messages a batch.
+/// Messages per batch.
 const BATCH: u64 = 5000;
-/// Questions a round.
+/// Queries per round.
 const QUERIES: u64 = 100;
 const ROUNDS: u64 = 5;
 
-/// Times of many questions: each round's median, and each round's slowest.
+/// Query times: the median and the 99th percentile of each round.
 #[derive(Default)]
 struct QueryTimes {
     median: Samples,
@@ -35,13 +35,13 @@ impl QueryTimes {
     fn add_round(&mut self, mut seconds: Vec<f64>) {
         seconds.sort_by(f64::total_cmp);
         self.median.0.push(seconds[seconds.len() / 2]);
-        // With a hundred questions a round, the slowest but one is the 99th percentile.
+        // With a hundred queries per round, the second slowest is the 99th percentile.
         let slow = seconds.len().saturating_sub(2);
         self.slowest.0.push(seconds[slow]);
     }
 }
 
-/// Measures with so many messages.
+/// Measures with that many messages.
 pub(crate) fn measure(dir: &Path, messages: u64, findings: &mut BenchReport) -> Result<()> {
     let vocabulary = Vocabulary::new();
     let owner = Owner::local();
@@ -54,7 +54,7 @@ pub(crate) fn measure(dir: &Path, messages: u64, findings: &mut BenchReport) -> 
     {
         let index = FolderIndex::open(&folder)?;
         let Some(mut feeder) = index.indexer()? else {
-            bail!("somebody else feeds {}", folder.display());
+            bail!("another process is writing to {}", folder.display());
         };
         let mut file = std::io::BufWriter::new(fs::File::create(&lines)?);
         let mut number = 0;
@@ -100,7 +100,10 @@ pub(crate) fn measure(dir: &Path, messages: u64, findings: &mut BenchReport) -> 
     );
     let size =
         |path: &Path| -> Result<Samples> { Ok(Samples(vec![to_f64(disk_size(path)?) / count])) };
-    let name = format!("bytes on disk a message of {} bytes", text_bytes / messages);
+    let name = format!(
+        "bytes on disk per message of {} bytes",
+        text_bytes / messages
+    );
     findings.add_row(
         Row::new(name, Unit::Number, &size(&folder)?)
             .against("FTS5, with its text", &size(&dir.join("fts5.db"))?),
@@ -187,7 +190,7 @@ pub(crate) fn measure(dir: &Path, messages: u64, findings: &mut BenchReport) -> 
     );
     findings.add_row(
         Row::new(
-            format!("search by words of {at}, median"),
+            format!("text search of {at}, median"),
             Unit::Time,
             &text.median,
         )
@@ -208,7 +211,7 @@ pub(crate) fn measure(dir: &Path, messages: u64, findings: &mut BenchReport) -> 
     ));
     let mut chart = Chart::new(format!("Search of {at} messages, median"), Unit::Time);
     chart.add_ours("Throughline, hybrid", &hybrid.median);
-    chart.add_ours("Throughline, by words", &text.median);
+    chart.add_ours("Throughline, text", &text.median);
     chart.add_other("FTS5, any of the words", &full.median);
     if grep {
         chart.add_other("rg over lines of JSON", &lines_read.median);
@@ -217,7 +220,7 @@ pub(crate) fn measure(dir: &Path, messages: u64, findings: &mut BenchReport) -> 
     Ok(())
 }
 
-/// All lines with any of the words: what one would type.
+/// Finds all lines with any of the words with `rg`, as a user would.
 fn run_ripgrep(lines: &Path, question: &str) -> Result<()> {
     let mut rg = Command::new("rg");
     rg.arg("--ignore-case").stdout(Stdio::null());
@@ -228,7 +231,7 @@ fn run_ripgrep(lines: &Path, question: &str) -> Result<()> {
     Ok(())
 }
 
-/// Bytes of a file, or of all files in a folder.
+/// Returns the bytes of a file, or of all files in a folder.
 fn disk_size(path: &Path) -> Result<u64> {
     if path.is_file() {
         return Ok(fs::metadata(path)?.len());
@@ -248,12 +251,15 @@ fn disk_size(path: &Path) -> Result<u64> {
     Ok(sum)
 }
 
-/// Memory of this process that no file stands behind.
+/// Returns the anonymous memory of this process.
 fn anonymous_memory() -> Result<u64> {
     let status = fs::read_to_string("/proc/self/status")?;
     let line = status
         .lines()
         .find_map(|line| line.strip_prefix("RssAnon:"));
     let kib = line.and_then(|line| line.split_whitespace().next());
-    Ok(kib.context("the kernel does not say")?.parse::<u64>()? * 1024)
+    Ok(kib
+        .context("the kernel does not report it")?
+        .parse::<u64>()?
+        * 1024)
 }

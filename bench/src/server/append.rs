@@ -1,4 +1,4 @@
-//! Appends and reads with many connections.
+//! Measures appends and reads over HTTP on many connections, and directly in the engine.
 
 use std::net::SocketAddr;
 use std::time::Instant;
@@ -16,7 +16,7 @@ use crate::rounds::{Contender, Samples, run_rounds};
 use crate::table::{Row, Target};
 use crate::units::{Unit, to_f64};
 
-/// How many entries a read has.
+/// Entries per read.
 const TAIL: usize = 50;
 
 pub(super) fn measure(bench: &Bench, findings: &mut BenchReport) -> Result<()> {
@@ -93,12 +93,12 @@ pub(super) fn measure(bench: &Bench, findings: &mut BenchReport) -> Result<()> {
     Ok(())
 }
 
-/// A message, as it is appended over HTTP.
+/// Returns the request body of an append.
 pub(crate) fn message_body() -> String {
     json!({"entries": [{"role": "user", "content": message_text()}]}).to_string()
 }
 
-/// A session for each connection.
+/// One session per connection.
 struct HttpSessions {
     sessions: Vec<String>,
 }
@@ -122,7 +122,7 @@ impl HttpSessions {
     }
 }
 
-/// Makes a session; its id.
+/// Creates a session; returns its id.
 pub(crate) async fn create_session(connection: &mut Connection) -> Result<String> {
     let made = connection
         .call(&http_request("POST", "/api/sessions", "{}"))
@@ -132,7 +132,7 @@ pub(crate) async fn create_session(connection: &mut Connection) -> Result<String
     Ok(id.to_owned())
 }
 
-/// How long single calls took.
+/// The latencies of single calls.
 #[derive(Default)]
 pub(crate) struct Latencies(Vec<f64>);
 
@@ -149,7 +149,7 @@ impl Latencies {
     }
 }
 
-/// Each request again and again on a connection of its own; how many a second.
+/// Repeats each request on its own connection; returns calls per second.
 async fn measure_calls(
     to: SocketAddr,
     requests: Vec<Vec<u8>>,
@@ -160,7 +160,7 @@ async fn measure_calls(
     measure_calls_to(requests.collect(), slice, delays).await
 }
 
-/// The same, each to a server of its own.
+/// Repeats each request on its own connection to its own server.
 pub(crate) async fn measure_calls_to(
     requests: Vec<(SocketAddr, Vec<u8>)>,
     slice: std::time::Duration,
@@ -192,7 +192,7 @@ pub(crate) async fn measure_calls_to(
     Ok(to_f64(done) / start.elapsed().as_secs_f64())
 }
 
-/// The engine, called by as many tasks.
+/// Sessions of the engine, called directly by as many tasks.
 struct EngineSessions {
     sessions: Vec<Session>,
 }

@@ -1,4 +1,4 @@
-//! Servers on threads and runtimes of their own.
+//! Servers that run on their own threads and runtimes.
 
 use std::net::SocketAddr;
 use std::path::Path;
@@ -15,7 +15,7 @@ use throughline_server::{AccessMode, App, Cap, Limits, OfflineRegistry, ServerCo
 use tokio::net::TcpListener;
 use tokio::sync::oneshot;
 
-/// A server that is there as long as this is.
+/// A server that runs until this is dropped.
 pub(super) struct BenchServer {
     pub(super) address: SocketAddr,
     stop: Option<oneshot::Sender<()>>,
@@ -23,7 +23,7 @@ pub(super) struct BenchServer {
 }
 
 impl BenchServer {
-    /// Ours, on a store in this file.
+    /// Starts the Throughline server on a store in this file.
     pub(super) fn start_throughline(store: &Path) -> Result<Self> {
         let url = format!("sqlite:{}", store.display());
         Self::start(move |listener, stop| async move {
@@ -32,7 +32,7 @@ impl BenchServer {
                 responders: Arc::new(OfflineRegistry),
                 gate: AccessMode::Open(Owner::local()),
                 limits: Limits {
-                    // One client of the measurement has them all.
+                    // All streams come from one client here.
                     streams: Cap {
                         total: 4_096,
                         per_caller: 4_096,
@@ -51,7 +51,7 @@ impl BenchServer {
         })
     }
 
-    /// A handler that reads a body and stores nothing.
+    /// Starts a server whose handler reads a body and stores nothing.
     pub(super) fn start_noop() -> Result<Self> {
         Self::start(|listener, stop| async move {
             let handler = async |body: axum::body::Bytes| format!("{{\"bytes\":{}}}", body.len());
@@ -69,7 +69,7 @@ impl BenchServer {
     where
         F: Future<Output = Result<()>>,
     {
-        let (told, address) = mpsc::channel();
+        let (sender, address) = mpsc::channel();
         let (stop, stopped) = oneshot::channel();
         let thread = std::thread::spawn(move || {
             let runtime = tokio::runtime::Builder::new_multi_thread()
@@ -78,7 +78,7 @@ impl BenchServer {
                 .build()?;
             runtime.block_on(async {
                 let listener = TcpListener::bind("127.0.0.1:0").await?;
-                told.send(listener.local_addr()?)?;
+                sender.send(listener.local_addr()?)?;
                 let stopped = Box::pin(async move {
                     let _ = stopped.await;
                 });
@@ -98,7 +98,7 @@ impl Drop for BenchServer {
     fn drop(&mut self) {
         drop(self.stop.take());
         if let Some(thread) = self.thread.take() {
-            // What went wrong has been told to whoever was connected.
+            // Errors have already reached the connected clients.
             let _ = thread.join();
         }
     }

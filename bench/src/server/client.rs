@@ -1,4 +1,4 @@
-//! As much of an HTTP client as a measurement needs: bytes out, an answer in.
+//! A minimal HTTP client for the benchmarks.
 
 use std::net::SocketAddr;
 
@@ -6,13 +6,13 @@ use anyhow::{Context, Result, bail, ensure};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
-/// One connection that is kept.
+/// A persistent connection.
 pub(crate) struct Connection {
     stream: TcpStream,
     read: Vec<u8>,
 }
 
-/// The bytes of a request.
+/// Returns the bytes of a request.
 pub(crate) fn http_request(method: &str, path: &str, body: &str) -> Vec<u8> {
     let length = body.len();
     format!(
@@ -32,7 +32,7 @@ impl Connection {
         })
     }
 
-    /// Sends a request and waits for the whole answer, which must be a good one.
+    /// Sends a request and waits for the whole response, which must be a success.
     pub(crate) async fn call(&mut self, request: &[u8]) -> Result<String> {
         self.stream.write_all(request).await?;
         let head = loop {
@@ -42,11 +42,11 @@ impl Connection {
             self.read_more().await?;
         };
         let text = std::str::from_utf8(&self.read[..head])?.to_ascii_lowercase();
-        ensure!(text.starts_with("http/1.1 2"), "answered {text}");
+        ensure!(text.starts_with("http/1.1 2"), "the response was {text}");
         let length = text
             .lines()
             .find_map(|line| line.strip_prefix("content-length: "))
-            .context("the answer does not say how long it is")?;
+            .context("the response has no content-length")?;
         let length: usize = length.trim().parse()?;
         while self.read.len() < head + length {
             self.read_more().await?;
@@ -56,13 +56,13 @@ impl Connection {
         Ok(body)
     }
 
-    /// Starts a stream that does not end, and reads until it has this.
+    /// Starts an endless stream, and reads until `until` has arrived.
     pub(crate) async fn listen(&mut self, request: &[u8], until: &[u8]) -> Result<()> {
         self.stream.write_all(request).await?;
         self.wait_for(until).await
     }
 
-    /// Reads until this has come, and forgets everything up to there.
+    /// Reads until `wanted` has arrived, and discards everything up to it.
     pub(crate) async fn wait_for(&mut self, wanted: &[u8]) -> Result<()> {
         loop {
             if let Some(at) = find_bytes(&self.read, wanted) {

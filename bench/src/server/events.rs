@@ -1,4 +1,4 @@
-//! How long an event takes to everybody who listens.
+//! Measures the time from the acknowledgement of an append until all subscribers have its event.
 
 use std::time::Instant;
 
@@ -65,14 +65,14 @@ async fn measure_latencies(served: &BenchServer, readers: usize, events: u64) ->
             });
         }
         writer.call(&append).await?;
-        let said = Instant::now();
-        let mut last = said;
+        let acknowledged = Instant::now();
+        let mut last = acknowledged;
         for heard in tasks.join_all().await {
             let (reader, at) = heard?;
             last = last.max(at);
             waiting.push(reader);
         }
-        delays.push(last.duration_since(said).as_secs_f64());
+        delays.push(last.duration_since(acknowledged).as_secs_f64());
     }
     Ok(delays)
 }

@@ -1,4 +1,4 @@
-//! Memory with many sessions at rest, in a server of its own.
+//! Measures the memory of a `tl serve` process with many idle sessions.
 
 use std::fs;
 use std::io::{BufRead, BufReader};
@@ -20,7 +20,7 @@ const SESSIONS: u64 = 10_000;
 
 pub(super) fn measure(bench: &Bench, tl: Option<&Path>, findings: &mut BenchReport) -> Result<()> {
     let Some(tl) = tl else {
-        findings.add_row(Row::not_measured("memory at rest", "no `tl` was named"));
+        findings.add_row(Row::not_measured("idle memory", "no --tl given"));
         return Ok(());
     };
     let sessions = SESSIONS / bench.scale;
@@ -38,7 +38,7 @@ pub(super) fn measure(bench: &Bench, tl: Option<&Path>, findings: &mut BenchRepo
     })?;
     let after = server.resident_bytes()?;
     let name = format!(
-        "memory with {} sessions at rest",
+        "memory with {} idle sessions",
         format_number(to_f64(sessions))
     );
     let row = Row::new(name, Unit::Bytes, &Samples(vec![after]));
@@ -46,14 +46,14 @@ pub(super) fn measure(bench: &Bench, tl: Option<&Path>, findings: &mut BenchRepo
     Ok(())
 }
 
-/// `tl serve`, until this is dropped.
+/// A `tl serve` process, killed on drop.
 pub(crate) struct ServeProcess {
     child: Child,
     pub(crate) address: SocketAddr,
 }
 
 impl ServeProcess {
-    /// Serves the store at an address, or the one in `home`.
+    /// Serves the store at a URL, or the one in `home`.
     pub(crate) fn start(tl: &Path, home: &Path, store: Option<&str>) -> Result<Self> {
         let mut serve = Command::new(tl);
         if let Some(store) = store {
@@ -68,8 +68,9 @@ impl ServeProcess {
         let out = child.stdout.take().context("tl serve has no output")?;
         let mut line = String::new();
         BufReader::new(out).read_line(&mut line)?;
-        let told: Value = serde_json::from_str(&line).context("tl serve did not say where")?;
-        let url = told["url"].as_str().unwrap_or_default();
+        let started: Value =
+            serde_json::from_str(&line).context("tl serve did not print its address")?;
+        let url = started["url"].as_str().unwrap_or_default();
         let address = url.trim_start_matches("http://").parse()?;
         Ok(Self { child, address })
     }

@@ -1,4 +1,4 @@
-//! Durable appends, by one writer and by many.
+//! Measures durable appends, by one writer and by many.
 
 use std::fs::{File, OpenOptions};
 use std::io::Write as _;
@@ -22,7 +22,7 @@ use crate::units::Unit;
 
 const WRITERS: [usize; 4] = [1, 16, 64, 256];
 
-/// What is compared in each round, in this order.
+/// The samples of each contender.
 struct AppendSamples {
     ours: Samples,
     file: Samples,
@@ -38,7 +38,7 @@ pub(super) fn measure(bench: &Bench, peers: &Peers, findings: &mut BenchReport) 
         curve.add_ours(format!("Throughline, {writers}"), &sampled.ours);
         curve.add_other(format!("one file, group commit, {writers}"), &sampled.file);
         curve.add_other(
-            format!("a file a session, {writers}"),
+            format!("one file per session, {writers}"),
             &sampled.file_per_session,
         );
         if matches!(writers, 1 | 64) {
@@ -72,7 +72,7 @@ fn add_rows(writers: usize, sampled: &AppendSamples, findings: &mut BenchReport)
     if writers > 1 {
         let target = (writers == 64).then_some(Target::AtLeast(8.0));
         let each = row().against(
-            "a plain file a session, each synced",
+            "one plain file per session, each synced",
             &sampled.file_per_session,
         );
         findings.add_row(set(each, target));
@@ -102,7 +102,7 @@ fn make_chart(writers: usize, sampled: &AppendSamples) -> Chart {
     }
     chart.add_ours("Throughline", &sampled.ours);
     if writers > 1 {
-        chart.add_other("a plain file a session", &sampled.file_per_session);
+        chart.add_other("one plain file per session", &sampled.file_per_session);
     }
     if let Ok(peer) = &sampled.peer {
         chart.add_other("SQLiteSession", peer);
@@ -130,7 +130,7 @@ fn collect_samples(bench: &Bench, peers: &Peers, writers: usize) -> Result<Appen
             1 => measure_rate(slice, || write_synced(&mut plain, &line)),
             many => bench.runtime.block_on(group.run(&line, many, slice)),
         }),
-        Contender::new("a file a session", || {
+        Contender::new("one file per session", || {
             measure_file_per_session(&mut files, &line, slice)
         }),
     ];
@@ -163,7 +163,7 @@ fn write_synced(file: &mut File, line: &[u8]) -> Result<()> {
     Ok(file.sync_data()?)
 }
 
-/// A thread for each file.
+/// Appends to each file from its own thread, syncing each time.
 fn measure_file_per_session(files: &mut [File], line: &[u8], slice: Duration) -> Result<f64> {
     std::thread::scope(|scope| {
         let threads: Vec<_> = files
@@ -177,7 +177,7 @@ fn measure_file_per_session(files: &mut [File], line: &[u8], slice: Duration) ->
     })
 }
 
-/// One file whose thread writes what is waiting, syncs once and answers everybody.
+/// One file whose thread writes all queued lines, syncs once and replies to every writer.
 struct GroupCommitFile {
     waiting: Option<mpsc::Sender<(Vec<u8>, oneshot::Sender<()>)>>,
     thread: Option<JoinHandle<Result<()>>>,
@@ -198,7 +198,7 @@ impl GroupCommitFile {
                 write_synced(&mut file, &bytes)?;
                 bytes.clear();
                 for reply in replies.drain(..) {
-                    // A writer whose time was up has gone.
+                    // A writer whose time was up has stopped waiting.
                     let _ = reply.send(());
                 }
             }
@@ -235,7 +235,7 @@ impl Drop for GroupCommitFile {
     fn drop(&mut self) {
         self.waiting.take();
         if let Some(thread) = self.thread.take() {
-            // An error of the thread has been told to whoever waited for an answer.
+            // An error in the thread has already failed the waiting writers.
             let _ = thread.join();
         }
     }

@@ -1,6 +1,6 @@
-//! Memory while a long session grows, and what it takes on the disk.
+//! Measures memory and disk usage while a long session grows.
 //!
-//! Measured in a process of its own, so that nothing but the store is in it.
+//! The store runs in a child process, so that nothing else contributes to the measured memory.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -20,12 +20,12 @@ use crate::units::{Unit, format_number, to_f64};
 
 const ENTRIES: u64 = 1_000_000;
 const BATCH: u64 = 1_000;
-/// Before this the database's cache is still filling, as it is meant to.
+/// Entries during which SQLite's cache is still filling, which is expected.
 const WARMUP_ENTRIES: u64 = 50_000;
-/// How much the last sample may be above the first and still be called flat.
+/// The largest ratio of the last sample to the first that counts as flat.
 const MAX_GROWTH: f64 = 1.1;
 
-/// What the child is told.
+/// The arguments of the child process.
 #[derive(Debug, clap::Args)]
 pub(crate) struct ChildArgs {
     dir: PathBuf,
@@ -37,7 +37,7 @@ pub(crate) struct ChildArgs {
 struct Sample {
     entries: u64,
     resident: f64,
-    /// Bytes of the database and of what waits beside it.
+    /// Bytes of the database file and its write-ahead log.
     stored: f64,
 }
 
@@ -49,10 +49,10 @@ pub(super) fn measure(bench: &Bench, findings: &mut BenchReport) -> Result<()> {
         .arg(&folder)
         .arg(entries.to_string())
         .output()
-        .context("starting the child whose memory is watched")?;
+        .context("starting the child process")?;
     ensure!(
         out.status.success(),
-        "the child whose memory is watched failed: {}",
+        "the child process failed: {}",
         String::from_utf8_lossy(&out.stderr).trim()
     );
     let samples = String::from_utf8(out.stdout)?
@@ -95,14 +95,14 @@ pub(super) fn measure(bench: &Bench, findings: &mut BenchReport) -> Result<()> {
             &Samples(vec![last.stored / text]),
         )
         .against(
-            "the same as lines of JSON",
+            "as lines of JSON",
             &Samples(vec![line / to_f64(sample::TEXT_BYTES as u64)]),
         ),
     );
     Ok(())
 }
 
-/// Appends to one session and prints a sample ten times on the way.
+/// Appends to one session and prints ten memory samples on the way.
 pub(crate) fn run_child(args: &ChildArgs) -> Result<()> {
     let clock = sample::SampleClock::start()?;
     let text = sample::message_text();
@@ -130,7 +130,7 @@ pub(crate) fn run_child(args: &ChildArgs) -> Result<()> {
     })
 }
 
-/// This process's resident memory, in bytes.
+/// Returns this process's resident memory in bytes.
 fn resident_bytes() -> Result<f64> {
     let status = fs::read_to_string("/proc/self/status")?;
     let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));

@@ -1,7 +1,7 @@
-//! The embedded store against what one would use instead.
+//! Benchmarks the embedded store against the alternatives.
 //!
-//! Real files on a real disk: a folder in memory would make every sync free and every
-//! number meaningless, so the folder can be chosen and the report names its file system.
+//! Uses real files on a real disk: in a memory file system every sync would be free and the
+//! numbers meaningless. So the folder can be chosen, and the report names its file system.
 
 mod append;
 pub(crate) mod memory;
@@ -20,21 +20,21 @@ use crate::peers::{PeerScript, Peers};
 use crate::report::{BenchReport, OutputArgs};
 use crate::sample::SampleClock;
 
-/// Measure the embedded store
+/// Benchmark the embedded store
 ///
-/// Compares durable appends, reads, memory and disk with plain files and with other
-/// session stores, which are installed from PyPI into a folder of their own.
+/// Compares durable appends, reads, memory and disk usage with plain files and with other
+/// session stores, which are installed from PyPI into a separate folder.
 #[derive(Debug, clap::Args)]
 pub(crate) struct StoreArgs {
     #[command(flatten)]
     output: OutputArgs,
-    /// Where the Python peers are installed, to be used again the next time
+    /// Where to install the Python peers; reused by later runs
     #[arg(long, value_name = "DIR", default_value = "target/bench-venv")]
     venv: PathBuf,
     /// The `tl` whose start is timed [default: none, and its start is not measured]
     #[arg(long, value_name = "PATH")]
     tl: Option<PathBuf>,
-    /// What to call `tl` with: `{store}` stands for the store's file
+    /// The arguments of `tl`; `{store}` is replaced by the store's file
     #[arg(
         long,
         value_name = "WORDS",
@@ -42,17 +42,17 @@ pub(crate) struct StoreArgs {
         allow_hyphen_values = true
     )]
     tl_args: String,
-    /// Only these [default: all]
+    /// Run only these measurements [default: all]
     #[arg(long, value_name = "MEASURE", value_delimiter = ',')]
     only: Vec<Measure>,
 }
 
-/// One of the things that are measured.
+/// A measurement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Measure {
     /// Durable appends
     Append,
-    /// Appends at different lengths, against rewriting the whole session
+    /// Appends to sessions of different lengths, compared with rewriting the whole session
     Rewrite,
     /// Reading the tail, listing sessions
     Reads,
@@ -68,17 +68,17 @@ const PEERS: PeerScript = PeerScript {
     imports: "import agents, langgraph.checkpoint.sqlite",
 };
 
-/// Something a peer can be told to do.
+/// A task for a peer.
 #[derive(Clone, Copy, Debug, serde::Serialize)]
 #[serde(tag = "work", rename_all = "snake_case")]
 enum PeerTask {
     /// `SQLiteSession.add_items`, a message at a time.
     Session { writers: usize },
-    /// `SqliteSaver.put` of a checkpoint with so many messages.
+    /// `SqliteSaver.put` of a checkpoint with that many messages.
     Saver { messages: u64 },
 }
 
-/// What all measures share.
+/// What all measurements share.
 struct Bench {
     run: crate::bench::Bench,
     clock: Arc<SampleClock>,
@@ -92,33 +92,33 @@ impl Deref for Bench {
     }
 }
 
-/// Runs the measures that are asked for.
+/// Runs the selected measurements.
 pub(crate) fn run(args: &StoreArgs) -> Result<()> {
     let bench = Bench {
         run: crate::bench::Bench::prepare(&args.output, 200, 500)?,
         clock: Arc::new(SampleClock::start()?),
     };
-    let wanted = |measure| args.only.is_empty() || args.only.contains(&measure);
+    let selected = |measure| args.only.is_empty() || args.only.contains(&measure);
     let mut findings = BenchReport::default();
     let mut notes = vec![NOTE.to_owned()];
 
-    if wanted(Measure::Append) || wanted(Measure::Rewrite) {
+    if selected(Measure::Append) || selected(Measure::Rewrite) {
         let peers = Peers::start(&PEERS, &args.venv, &bench.create_folder("peers")?, &[]);
         notes.extend(peers.about());
-        if wanted(Measure::Append) {
+        if selected(Measure::Append) {
             append::measure(&bench, &peers, &mut findings)?;
         }
-        if wanted(Measure::Rewrite) {
+        if selected(Measure::Rewrite) {
             rewrite::measure(&bench, &peers, &mut findings)?;
         }
     }
-    if wanted(Measure::Reads) {
+    if selected(Measure::Reads) {
         reads::measure(&bench, &mut findings)?;
     }
-    if wanted(Measure::Memory) {
+    if selected(Measure::Memory) {
         memory::measure(&bench, &mut findings)?;
     }
-    if wanted(Measure::Start) {
+    if selected(Measure::Start) {
         start::measure(&bench, args.tl.as_deref(), &args.tl_args, &mut findings)?;
     }
     findings.publish(
@@ -130,7 +130,7 @@ pub(crate) fn run(args: &StoreArgs) -> Result<()> {
     )
 }
 
-const NOTE: &str = "Messages are 634 bytes of text. Contenders take turns within each round; a \
-                    figure is the median of the rounds, a ratio is the median of the rounds' own \
-                    ratios, with the lowest and highest beside it. Throughline acknowledges an \
-                    append once it is synced to the disk.";
+const NOTE: &str = "Messages are 634 bytes of text. Contenders alternate within each round; a \
+                    figure is the median of the rounds, a ratio the median of the ratios \
+                    within the rounds, with the lowest and highest in parentheses. Throughline \
+                    acknowledges an append once it is synced to disk.";

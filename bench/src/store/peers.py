@@ -1,7 +1,7 @@
-"""Other session stores, told what to do line by line.
+"""Measures other session stores, on requests read line by line.
 
-Reads requests as lines of JSON and answers each with its rate: how often a second
-one message was stored. Everything is done the way the libraries' own manuals do it.
+Reads requests as lines of JSON and answers each with its rate: how many messages per
+second were stored. Everything is done as the libraries' manuals describe.
 """
 
 import asyncio
@@ -22,14 +22,14 @@ SYNCHRONOUS = {0: "OFF", 1: "NORMAL", 2: "FULL", 3: "EXTRA"}
 
 
 def settings(connection):
-    """The durability of a connection, as found."""
+    """Describes the durability settings of a connection."""
     mode = connection.execute("PRAGMA journal_mode").fetchone()[0].upper()
     level = connection.execute("PRAGMA synchronous").fetchone()[0]
     return f"journal {mode}, synchronous {SYNCHRONOUS[level]}"
 
 
 class Sessions:
-    """SQLiteSession: so many tasks, each adding to a session of its own."""
+    """SQLiteSession: tasks that each append to their own session."""
 
     def __init__(self, writers):
         path = FOLDER / f"sessions-{writers}.db"
@@ -54,7 +54,7 @@ class Sessions:
 
 
 class Saver:
-    """SqliteSaver: a checkpoint of the whole list after each message."""
+    """SqliteSaver: stores a checkpoint of the whole list after each message."""
 
     def __init__(self, messages):
         self.messages = messages
@@ -81,7 +81,7 @@ class Saver:
             config = self.saver.put(config, checkpoint, metadata, {})
             done += 1
         rate = done / (time.perf_counter() - start)
-        # Outside the time that counts: a hundred copies of a long list fill a disk.
+        # Not timed; a hundred copies of a long list would fill the disk.
         self.saver.delete_thread(str(self.slices))
         return rate
 
@@ -97,7 +97,7 @@ async def main():
             "about": f"openai-agents {version('openai-agents')} (SQLiteSession: "
             f"{Sessions(1).settings()}) and langgraph-checkpoint-sqlite "
             f"{version('langgraph-checkpoint-sqlite')} (SqliteSaver: {Saver(1).settings()}), "
-            f"on Python {sys.version.split()[0]}, with the settings they come with."
+            f"on Python {sys.version.split()[0]}, with their default settings."
         }
     )
     for line in sys.stdin:

@@ -1,4 +1,5 @@
-//! Reads through the trait, warm: they should cost what they return, not what is there.
+//! Measures whether the time of a read depends on how many sessions and entries the embedded
+//! store has: it should depend only on what is returned.
 
 use std::path::Path;
 use std::sync::Arc;

@@ -1,6 +1,6 @@
-//! Appends at different lengths, against keeping a session in one document.
+//! Compares appends to sessions of different lengths with storing a session as one document.
 //!
-//! Rewriting a file or a checkpoint costs the length of the session each time; an
+//! Rewriting a file or a checkpoint costs in proportion to the session's length each time; an
 //! append should not.
 
 use std::cell::RefCell;
@@ -40,7 +40,7 @@ pub(super) fn measure(bench: &Bench, peers: &Peers, findings: &mut BenchReport) 
     )
 }
 
-/// An append against the rewriting of a session of this length.
+/// Compares an append with rewriting a session of this length.
 fn compare_with_others(
     ours: &AppendRun<'_>,
     folder: &Path,
@@ -80,7 +80,8 @@ fn compare_with_others(
     Ok(())
 }
 
-/// An append to a long session against one to a short one, with nobody else at the disk.
+/// Compares an append to a long session with one to a short one, with no other load on the
+/// disk.
 fn compare_lengths(
     long: &AppendRun<'_>,
     short: &AppendRun<'_>,
@@ -102,8 +103,8 @@ fn compare_lengths(
 
 /// Appends to sessions of one length.
 ///
-/// All sessions are made before anything is timed: a disk takes a while to get over the
-/// making of long ones, and the first appends after it would pay.
+/// All sessions are created before anything is timed: creating long ones keeps the disk busy
+/// for a while, which would slow the first appends.
 struct AppendRun<'a> {
     bench: &'a Bench,
     store: &'a SqliteStore,
@@ -131,17 +132,17 @@ impl<'a> AppendRun<'a> {
         Ok(ours)
     }
 
-    /// How many appends are timed in one run.
+    /// Returns how many appends one run times.
     fn appends(&self) -> u64 {
         1_000 / self.bench.scale.min(3)
     }
 
-    /// How many of them one session gets: it is at most half as long again at the end.
+    /// Returns how many of them one session gets, so that it grows by at most half.
     fn burst(&self) -> u64 {
         self.appends().min(self.length / 2)
     }
 
-    /// How many appends a second.
+    /// Returns appends per second.
     fn run(&self) -> Result<f64> {
         let text = sample::message_text();
         let start = Instant::now();
@@ -169,7 +170,7 @@ struct Message {
     content: String,
 }
 
-/// Adds a message by writing all of them to a new file that takes the place of the old.
+/// Adds a message by writing all of them to a new file that replaces the old one.
 fn rewrite_file(folder: &Path, length: u64, slice: Duration) -> Result<f64> {
     let message = Message {
         role: "user",

@@ -1,4 +1,5 @@
-//! From the start of the process to its first line.
+//! Measures the time from the start of `tl` to its first line of output, compared with `sqlite3`
+//! running the same query.
 
 use std::io::{BufRead as _, BufReader};
 use std::path::Path;
@@ -76,17 +77,17 @@ fn time_first_line(command: &mut Command) -> Result<f64> {
         .stdout(Stdio::piped())
         .stderr(Stdio::null())
         .spawn()
-        .context("starting it")?;
-    let out = child.stdout.take().context("it has no output")?;
+        .context("starting the program")?;
+    let out = child.stdout.take().context("the program has no output")?;
     let mut lines = BufReader::new(out).lines();
     let first = lines.next().transpose()?;
     let elapsed = start.elapsed().as_secs_f64();
-    // The rest is read so that it ends by itself.
+    // The rest is read so that the process exits normally.
     lines.for_each(drop);
     let status = child.wait()?;
     ensure!(
         first.is_some() && status.success(),
-        "it ended with {status}"
+        "the program ended with {status}"
     );
     Ok(elapsed)
 }

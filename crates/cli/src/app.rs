@@ -1,4 +1,4 @@
-//! What every command works with.
+//! The application context of a command: terminal, configuration, paths and store.
 
 use std::path::Path;
 
@@ -17,14 +17,14 @@ use crate::paths::{Paths, create_private_folder, write_atomically};
 use crate::semantic::SemanticModel;
 use crate::ui::Ui;
 
-/// What every command works with. The store is opened by the first that needs it.
+/// The context every command receives. The store is opened on first use.
 #[derive(Debug)]
 pub(crate) struct App {
     pub(crate) ui: Ui,
     pub(crate) config: Config,
     pub(crate) paths: Paths,
     pub(crate) zone: TimeZone,
-    /// Chance, for waiting a different time than everybody else.
+    /// Random seed for retry jitter.
     pub(crate) seed: u64,
     tl: OnceCell<Throughline>,
     read_only: bool,
@@ -43,7 +43,7 @@ impl App {
         }
     }
 
-    /// One of the same settings, for what outlives a command.
+    /// Returns a copy with the same settings and no open store.
     pub(crate) fn clone_without_store(&self) -> Self {
         Self {
             ui: self.ui.clone(),
@@ -56,7 +56,7 @@ impl App {
         }
     }
 
-    /// The same, for a command that makes no store where somebody named one.
+    /// Sets whether the command only reads, so that a named store is not created.
     pub(crate) fn with_read_only(self, only_reads: bool) -> Self {
         Self {
             read_only: only_reads,
@@ -64,7 +64,7 @@ impl App {
         }
     }
 
-    /// The store.
+    /// Returns the store, opening it if necessary.
     pub(crate) async fn tl(&self) -> Result<&Throughline> {
         if self.read_only {
             self.refuse_missing_store()?;
@@ -77,13 +77,13 @@ impl App {
             .await
     }
 
-    /// A store that somebody named and that is not there is a slip of the pen.
+    /// Fails if an explicitly named store does not exist, which is probably a typo.
     fn refuse_missing_store(&self) -> Result<()> {
         match self.config.store().parse()? {
             StoreAddress::Sqlite(path) if self.config.is_set("store") && !store_exists(&path) => {
                 Err(UserError {
                     what: format!("there is no store at {}", path.display()),
-                    hint: Some("`tl new` and `tl import` make one".to_owned()),
+                    hint: Some("`tl new` and `tl import` create one".to_owned()),
                     kind: throughline::ErrorKind::NotFound,
                 }
                 .into())
@@ -92,7 +92,7 @@ impl App {
         }
     }
 
-    /// Another store, opened as this one would be.
+    /// Opens another store with the same settings.
     pub(crate) async fn open(&self, url: &str) -> Result<Throughline> {
         let address: StoreAddress = url.parse()?;
         let token = match &address {
@@ -102,7 +102,7 @@ impl App {
         self.open_at(&address, token).await
     }
 
-    /// A store, with this token where a server keeps it.
+    /// Opens a store, with this token if it is on a server.
     pub(crate) async fn open_at(
         &self,
         address: &StoreAddress,
@@ -124,13 +124,13 @@ impl App {
             .on_lease_wait(move |wait| ui.status(lease_wait::format_wait(wait, &zone))))
     }
 
-    /// What compares searches by meaning.
+    /// Returns the configured semantic model.
     fn semantic(&self) -> Result<SemanticModel> {
         let value = self.config.semantic().value;
         value.parse().map_err(anyhow::Error::msg)
     }
 
-    /// Tells what went wrong with the index or with what compares again, if anything did.
+    /// Prints warnings of the index and the reranker.
     pub(crate) fn report_index_warnings(&self, tl: &Throughline) {
         if let Some(rebuild) = tl.take_index_rebuild() {
             self.ui.warn(rebuild);
@@ -140,21 +140,21 @@ impl App {
         }
     }
 
-    /// The session that was meant.
+    /// Resolves a session.
     pub(crate) async fn session(&self, spec: &SessionSpec) -> Result<Session> {
         let tl = self.tl().await?;
         let spec = self.resolve_transcript_path(spec)?;
         Ok(tl.resolve(&spec, &self.last_listing()).await?)
     }
 
-    /// The session in the trash that was meant.
+    /// Resolves a session in the trash.
     pub(crate) async fn resolve_trashed(&self, spec: &SessionSpec) -> Result<SessionId> {
         let tl = self.tl().await?;
         let spec = self.resolve_transcript_path(spec)?;
         Ok(tl.resolve_trashed(&spec, &self.last_listing()).await?)
     }
 
-    /// A transcript stands for the session it was written from.
+    /// Resolves a transcript's path to the session it was written from.
     fn resolve_transcript_path(&self, spec: &SessionSpec) -> Result<SessionSpec> {
         let SessionSpec::Path(path) = spec else {
             return Ok(spec.clone());
@@ -162,29 +162,27 @@ impl App {
         let file = self.paths.working_folder.join(path);
         let text = std::fs::read_to_string(&file).map_err(|error| {
             UserError::invalid(format!("{path} cannot be read as a transcript: {error}"))
-                .with_hint("a session is named by id, name, key, number or a transcript's path")
+                .with_hint("use a session's id, name, key, number or transcript path")
         })?;
         let transcript = throughline_formats::read_transcript(&text)
             .with_context(|| format!("{path} is not a transcript"))?;
         let Some(text) = transcript.session_id else {
-            return Err(
-                UserError::invalid(format!("{path} does not say which session it is")).into(),
-            );
+            return Err(UserError::invalid(format!("{path} does not name its session")).into());
         };
         Ok(SessionSpec::Text { text, number: None })
     }
 
     fn listing_file(&self) -> std::path::PathBuf {
-        // Numbers belong to one store: those of another would name other sessions.
+        // Listing numbers are valid for one store only.
         let store = throughline::Digest::of(self.config.store().as_bytes());
         self.paths.state_file(&format!("listing-{}", store.short()))
     }
 
-    /// The sessions of the last listing, by number.
+    /// Returns the sessions of the last listing, by number.
     pub(crate) fn last_listing(&self) -> Vec<SessionId> {
         let text = match std::fs::read_to_string(self.listing_file()) {
             Ok(text) => text,
-            // Nothing was listed yet.
+            // There is no listing yet.
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => String::new(),
             Err(error) => {
                 self.ui
@@ -195,7 +193,7 @@ impl App {
         text.lines().filter_map(|line| line.parse().ok()).collect()
     }
 
-    /// Remembers a listing, so that its numbers can be used.
+    /// Saves a listing, so that its numbers can be used.
     pub(crate) fn save_listing<'a>(&self, ids: impl Iterator<Item = &'a SessionId>) {
         let text: String = ids.map(|id| format!("{id}\n")).collect();
         let file = self.listing_file();
@@ -204,12 +202,13 @@ impl App {
             .map_or(Ok(()), create_private_folder)
             .and_then(|()| write_atomically(&file, text.as_bytes()));
         if let Err(error) = written {
-            self.ui
-                .warn(format_args!("the numbers cannot be used later: {error}"));
+            self.ui.warn(format_args!(
+                "the listing's numbers cannot be saved: {error}"
+            ));
         }
     }
 
-    /// Lets go of the store, if it was opened.
+    /// Closes the store, if it was opened.
     pub(crate) async fn close(&self) -> Result<()> {
         if let Some(tl) = self.tl.get() {
             tl.close().await?;
@@ -217,13 +216,14 @@ impl App {
         Ok(())
     }
 
-    /// A path as the person meant it.
+    /// Resolves a path relative to the working folder.
     pub(crate) fn resolve_path(&self, path: &Path) -> std::path::PathBuf {
         self.paths.working_folder.join(path)
     }
 }
 
-/// Whether there is a store at a path, or its write-ahead log, which may be all that is left.
+/// Returns whether a store or its write-ahead log exists at a path. The log may be all that
+/// is left.
 pub(crate) fn store_exists(store: &Path) -> bool {
     let mut log = store.as_os_str().to_owned();
     log.push("-wal");

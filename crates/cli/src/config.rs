@@ -1,7 +1,7 @@
-//! Settings: what they are, and where each value came from.
+//! Settings, their values and the origin of each value.
 //!
-//! In rising precedence: the default, the person's file, the project's file, the
-//! environment, flags. A file with a key that means nothing is an error, not a guess.
+//! In increasing precedence: the default, the user's file, the project's file, the
+//! environment, flags. An unknown key in a file is an error.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -17,32 +17,32 @@ use crate::semantic::{MINILM, STATIC, SemanticModel, minilm_folder};
 use crate::time::parse_duration;
 use crate::ui::Color;
 
-/// One thing that can be set.
+/// A setting.
 #[derive(Debug)]
 pub(crate) struct Setting {
     /// Its name in files.
     pub(crate) key: &'static str,
-    /// Its name in the environment.
+    /// Its environment variable.
     pub(crate) variable: &'static str,
     /// What it does.
     pub(crate) about: &'static str,
-    /// Whether a project may set it: a folder somebody else made must not decide whose
-    /// sessions these are, or what is thrown away.
+    /// Whether a project may set it. A folder from someone else must not decide the owner of
+    /// sessions or what is deleted.
     pub(crate) allowed_in_project: bool,
 }
 
-/// Everything that can be set.
+/// All settings.
 pub(crate) const SETTINGS: &[Setting] = &[
     Setting {
         key: "store",
         variable: "TL_STORE",
-        about: "where sessions are kept: sqlite:PATH, postgres://…, https://… or memory:",
+        about: "where sessions are stored: sqlite:PATH, postgres://…, https://… or memory:",
         allowed_in_project: true,
     },
     Setting {
         key: "owner",
         variable: "TL_OWNER",
-        about: "whose sessions these are",
+        about: "the owner of the sessions",
         allowed_in_project: false,
     },
     Setting {
@@ -54,37 +54,37 @@ pub(crate) const SETTINGS: &[Setting] = &[
     Setting {
         key: "trash_grace",
         variable: "TL_TRASH_GRACE",
-        about: "how long `tl purge` leaves sessions in the trash",
+        about: "how long sessions stay in the trash before `tl purge` deletes them",
         allowed_in_project: false,
     },
     Setting {
         key: "max_sessions",
         variable: "TL_MAX_SESSIONS",
-        about: "how many sessions `tl purge` leaves in use (none: all)",
+        about: "maximum number of sessions; `tl purge` trashes older ones (none: no limit)",
         allowed_in_project: false,
     },
     Setting {
         key: "model",
         variable: "TL_MODEL",
-        about: "who answers: anthropic/claude-sonnet-4-5, ollama/llama3.2, offline",
+        about: "the model: anthropic/claude-sonnet-4-5, ollama/llama3.2, offline",
         allowed_in_project: true,
     },
     Setting {
         key: "models",
         variable: "TL_MODELS",
-        about: "models that callers of `tl serve` may choose besides: openai/gpt-5; ollama/llama3.2",
+        about: "additional models that callers of `tl serve` may choose: openai/gpt-5; ollama/llama3.2",
         allowed_in_project: false,
     },
     Setting {
         key: "base_url",
         variable: "TL_BASE_URL",
-        about: "the address of the model's provider, where it is not the usual one",
+        about: "the address of the model's provider, if not the default",
         allowed_in_project: false,
     },
     Setting {
         key: "agent",
         variable: "TL_AGENT",
-        about: "the agent that answers: a name, or the file that describes it",
+        about: "the agent: a name, or the file that describes it",
         allowed_in_project: true,
     },
     Setting {
@@ -96,37 +96,37 @@ pub(crate) const SETTINGS: &[Setting] = &[
     Setting {
         key: "policy",
         variable: "TL_POLICY",
-        about: "how requests are made: default, aiarmy, chain, bot, agent or dagent",
+        about: "the context policy: default, last-messages, summary-chain, sliding-window, full-history or after-checkpoint",
         allowed_in_project: true,
     },
     Setting {
         key: "policy_with",
         variable: "TL_POLICY_WITH",
-        about: "changes to the policy: window=50000; keep=20 messages",
+        about: "overrides of the policy: window=50000; keep=20 messages",
         allowed_in_project: true,
     },
     Setting {
         key: "window",
         variable: "TL_WINDOW",
-        about: "the model's window, in tokens",
+        about: "the model's context window, in tokens",
         allowed_in_project: true,
     },
     Setting {
         key: "encoding",
         variable: "TL_ENCODING",
-        about: "how tokens are counted: o200k, cl100k or rough",
+        about: "the token encoding: o200k, cl100k or rough",
         allowed_in_project: true,
     },
     Setting {
         key: "memory",
         variable: "TL_MEMORY",
-        about: "facts that summaries find: propose (you accept them), accept or off",
+        about: "what to do with facts found by summaries: propose (you accept them), accept or off",
         allowed_in_project: false,
     },
     Setting {
         key: "semantic",
         variable: "TL_SEMANTIC",
-        about: "what compares searches by meaning: static, minilm or PROVIDER/MODEL",
+        about: "the model for semantic search: static, minilm or PROVIDER/MODEL",
         allowed_in_project: true,
     },
     Setting {
@@ -143,7 +143,7 @@ pub(crate) const SETTINGS: &[Setting] = &[
     },
 ];
 
-/// Where a value came from.
+/// The origin of a value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Origin {
     Default,
@@ -164,7 +164,7 @@ impl fmt::Display for Origin {
     }
 }
 
-/// A value and where it came from.
+/// A value and its origin.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct SettingValue {
     pub(crate) key: &'static str,
@@ -177,7 +177,7 @@ pub(crate) struct SettingValue {
 }
 
 impl SettingValue {
-    /// The value as it may be shown.
+    /// Returns the value with passwords redacted.
     pub(crate) fn redacted(&self) -> String {
         throughline::redact_url(&self.value)
     }
@@ -191,7 +191,7 @@ fn shown<S: serde::Serializer>(origin: &Origin, serializer: S) -> Result<S::Ok, 
     serializer.collect_str(origin)
 }
 
-/// What is set.
+/// The values of all settings.
 #[derive(Clone, Debug)]
 pub(crate) struct Config {
     pub(crate) values: Vec<SettingValue>,
@@ -203,23 +203,23 @@ pub(crate) struct Flags {
     pub(crate) store: Option<String>,
     pub(crate) owner: Option<String>,
     pub(crate) color: Option<String>,
-    /// Whether nothing is to be kept.
+    /// Whether nothing is saved.
     pub(crate) no_save: bool,
 }
 
 impl Config {
-    /// Reads everything, and refuses what makes no sense.
-    pub(crate) fn load(places: &Paths, flags: &Flags) -> Result<Self> {
-        let mut config = Self::defaults(places);
-        config.read_file(&places.user_config, false)?;
-        if let Some(path) = places
+    /// Reads and validates all settings.
+    pub(crate) fn load(paths: &Paths, flags: &Flags) -> Result<Self> {
+        let mut config = Self::defaults(paths);
+        config.read_file(&paths.user_config, false)?;
+        if let Some(path) = paths
             .project_config()
-            .filter(|path| *path != places.user_config)
+            .filter(|path| *path != paths.user_config)
         {
             config.read_file(&path, true)?;
         }
         for setting in SETTINGS {
-            if let Some(value) = places.variable(setting.variable) {
+            if let Some(value) = paths.variable(setting.variable) {
                 let origin = Origin::Environment(setting.variable);
                 config.set(setting.key, value.to_owned(), origin)?;
             }
@@ -239,10 +239,10 @@ impl Config {
         Ok(config)
     }
 
-    fn defaults(places: &Paths) -> Self {
-        let pager = places.variable("PAGER").unwrap_or("less");
+    fn defaults(paths: &Paths) -> Self {
+        let pager = paths.variable("PAGER").unwrap_or("less");
         let default = |key: &str| match key {
-            "store" => format!("sqlite:{}", places.store_file().display()),
+            "store" => format!("sqlite:{}", paths.store_file().display()),
             "owner" => "local".to_owned(),
             "durability" => "full".to_owned(),
             "trash_grace" => "30d".to_owned(),
@@ -250,7 +250,7 @@ impl Config {
             "window" => "200000".to_owned(),
             "encoding" => Encoding::O200k.name().to_owned(),
             "memory" => "propose".to_owned(),
-            "semantic" if minilm_folder(places).is_dir() => MINILM.to_owned(),
+            "semantic" if minilm_folder(paths).is_dir() => MINILM.to_owned(),
             "semantic" => STATIC.to_owned(),
             "color" => "auto".to_owned(),
             "pager" => pager.to_owned(),
@@ -284,7 +284,7 @@ impl Config {
                 let known = known.join(", ");
                 return Err(file_error(
                     path,
-                    &format!("there is no setting {key:?}; there are {known}"),
+                    &format!("unknown setting {key:?}; available: {known}"),
                 ));
             };
             if project && !setting.allowed_in_project {
@@ -292,7 +292,7 @@ impl Config {
                 return Err(file_error(
                     path,
                     &format!(
-                        "{key} cannot be set by a project, only in your own file or by ${instead}"
+                        "{key} cannot be set by a project, only in your config.toml or by ${instead}"
                     ),
                 ));
             }
@@ -308,21 +308,21 @@ impl Config {
             if project && key == "model" && value.contains('=') {
                 return Err(file_error(
                     path,
-                    "a project may name a model, and not where your keys are sent",
+                    "a project may choose a model, but not the address your keys are sent to",
                 ));
             }
             let elsewhere = !value.starts_with("sqlite:") && value != "memory:";
             if project && key == "store" && elsewhere {
                 return Err(file_error(
                     path,
-                    "a project's store may be a file of its own (sqlite:PATH), and not a place \
-                     where your sessions are sent",
+                    "a project's store may be a file (sqlite:PATH), but not a server that your \
+                    sessions are sent to",
                 ));
             }
             if project && key == "semantic" && ![STATIC, MINILM].contains(&value.as_str()) {
                 return Err(file_error(
                     path,
-                    "a project may choose static or minilm, and not where your words are sent",
+                    "a project may choose static or minilm, but not a provider your queries are sent to",
                 ));
             }
             let origin = if project {
@@ -359,18 +359,18 @@ impl Config {
         self.value("store")
     }
 
-    /// Whether somebody said what it is to be.
+    /// Returns whether the value is not the default.
     pub(crate) fn is_set(&self, key: &str) -> bool {
         let found = self.values.iter().find(|value| value.key == key);
         found.is_some_and(|value| value.origin != Origin::Default)
     }
 
-    /// The model that is to answer.
+    /// Returns the configured model.
     pub(crate) fn model(&self) -> Option<&str> {
         self.optional_value("model")
     }
 
-    /// The models that callers of the server may choose besides.
+    /// Returns the additional models that callers of the server may choose.
     pub(crate) fn models(&self) -> impl Iterator<Item = &str> {
         let listed = self.optional_value("models").into_iter();
         listed
@@ -379,26 +379,26 @@ impl Config {
             .filter(|spec| !spec.is_empty())
     }
 
-    /// The address of its provider.
+    /// Returns the address of the model's provider.
     pub(crate) fn base_url(&self) -> Option<&str> {
         self.optional_value("base_url")
     }
 
-    /// The agent that is to answer.
+    /// Returns the configured agent.
     pub(crate) fn agent(&self) -> Option<&str> {
         self.optional_value("agent")
     }
 
-    /// The folder for transcripts.
+    /// Returns the folder for transcripts.
     pub(crate) fn transcripts(&self) -> Option<&str> {
         self.optional_value("transcripts")
     }
 
-    /// On whose behalf, where somebody said so.
+    /// Returns the owner, if one was set.
     pub(crate) fn owner(&self) -> Result<Option<Owner>> {
-        let said = self.is_set("owner");
-        let said = said.then(|| self.value("owner").parse::<Owner>());
-        Ok(said.transpose()?)
+        let owner = self.is_set("owner");
+        let owner = owner.then(|| self.value("owner").parse::<Owner>());
+        Ok(owner.transpose()?)
     }
 
     pub(crate) fn durability(&self) -> Durability {
@@ -421,12 +421,12 @@ impl Config {
         self.value("policy")
     }
 
-    /// Changes to the policy.
+    /// Returns the overrides of the policy.
     pub(crate) fn policy_with(&self) -> &str {
         self.optional_value("policy_with").unwrap_or_default()
     }
 
-    /// The model's window, in tokens.
+    /// Returns the model's context window, in tokens.
     pub(crate) fn window(&self) -> u64 {
         self.value("window").parse().unwrap_or(200_000)
     }
@@ -435,12 +435,12 @@ impl Config {
         self.value("encoding").parse().unwrap_or(Encoding::O200k)
     }
 
-    /// What becomes of facts that summaries find.
+    /// Returns what to do with facts found by summaries.
     pub(crate) fn memory(&self) -> ProposalMode {
         self.value("memory").parse().unwrap_or_default()
     }
 
-    /// What compares searches by meaning, and who said so.
+    /// Returns the setting `semantic` and its origin.
     pub(crate) fn semantic(&self) -> SettingValue {
         let found = self.values.iter().find(|value| value.key == "semantic");
         found.cloned().unwrap_or(SettingValue {
@@ -464,7 +464,7 @@ fn file_error(path: &Path, why: &str) -> anyhow::Error {
     UserError::invalid(format!("{}: {why}", path.display())).into()
 }
 
-/// A project's store is beside its file, not wherever the program was started.
+/// Resolves a project's store relative to its configuration file, not the working folder.
 fn resolve_store_path(value: &str, config: &Path) -> String {
     match (value.strip_prefix("sqlite:"), config.parent()) {
         (Some(path), Some(folder)) => format!("sqlite:{}", folder.join(path).display()),
@@ -472,7 +472,7 @@ fn resolve_store_path(value: &str, config: &Path) -> String {
     }
 }
 
-/// Whether a value makes sense for its key.
+/// Validates the value of a key.
 fn validate(key: &str, value: &str) -> Result<(), String> {
     match key {
         "store" => value

@@ -1,8 +1,8 @@
-//! Keeps what is typed while an answer comes from being shown in the middle of it.
+//! Disables terminal echo while an answer is printed, so that typing does not garble it.
 //!
-//! Nothing is lost: what was typed stands at the next prompt.
+//! Nothing is lost: the typed text appears at the next prompt.
 
-/// A terminal that shows only what the program writes, until this is dropped.
+/// Disables echo until dropped.
 pub(crate) struct EchoGuard {
     #[cfg(unix)]
     before: Option<rustix::termios::Termios>,
@@ -13,7 +13,7 @@ impl EchoGuard {
     pub(crate) fn begin() -> Self {
         use rustix::termios::{LocalModes, OptionalActions, tcgetattr, tcsetattr};
         let stdin = std::io::stdin();
-        // What is no terminal shows nothing anyway.
+        // Without a terminal there is no echo.
         let before = tcgetattr(&stdin).ok();
         if let Some(mut quiet) = before.clone() {
             quiet.local_modes.remove(LocalModes::ECHO);

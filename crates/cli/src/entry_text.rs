@@ -1,4 +1,4 @@
-//! Entries as a person reads them.
+//! Renders session headers and entries as text for the terminal.
 
 use std::fmt::Write as _;
 
@@ -14,43 +14,43 @@ use crate::markdown::{self, sanitize};
 use crate::time::format_time;
 use crate::ui::truncate;
 
-/// How much of a tool's input or result is shown.
+/// Maximum lines shown of a tool's input or result.
 const TOOL_LINES: usize = 12;
 
-/// The head of a session: what it is and how much there is of it.
-pub(crate) fn render_header(app: &App, card: &SessionInfo) -> String {
+/// Renders the header of a session.
+pub(crate) fn render_header(app: &App, info: &SessionInfo) -> String {
     let ui = &app.ui;
-    let mut text = ui.bold(&sanitize(card.title()));
-    let mut facts = vec![pluralize(card.messages, "message")];
-    if let Some(agent) = &card.agent {
+    let mut text = ui.bold(&sanitize(info.title()));
+    let mut facts = vec![pluralize(info.messages, "message")];
+    if let Some(agent) = &info.agent {
         facts.push(format!("with {}", sanitize(&agent.name)));
     }
-    if card.tokens.total() > 0 {
-        facts.push(format!("{} tokens", abbreviate(card.tokens.total())));
+    if info.tokens.total() > 0 {
+        facts.push(format!("{} tokens", abbreviate(info.tokens.total())));
     }
-    if card.status == Status::Archived {
+    if info.status == Status::Archived {
         facts.push("archived".to_owned());
     }
     facts.extend(
-        card.tags
+        info.tags
             .iter()
             .map(|tag| format!("#{}", sanitize(tag.as_str()))),
     );
     let _ = writeln!(text, "  {}", ui.dim(&facts.join(" · ")));
-    if card.name.is_some() {
-        let _ = writeln!(text, "{}", ui.dim(card.id.as_str()));
+    if info.name.is_some() {
+        let _ = writeln!(text, "{}", ui.dim(info.id.as_str()));
     }
-    if let Some(description) = &card.description {
+    if let Some(description) = &info.description {
         let _ = writeln!(text, "{}", sanitize(description));
     }
     text
 }
 
-/// One entry.
+/// Renders an entry.
 pub(crate) fn render_entry(
     app: &App,
     entry: &Entry,
-    standing: &SessionState,
+    state: &SessionState,
     now: Timestamp,
 ) -> String {
     let ui = &app.ui;
@@ -63,9 +63,9 @@ pub(crate) fn render_entry(
                 facts.push(format!("{} tokens", abbreviate(usage.total())));
             }
             if let Some(base) = entry.rebased {
-                facts.push(format!("written at entry {base}, put here"));
+                facts.push(format!("written after entry {base}, rebased"));
             }
-            if !standing.is_visible(entry.seq) {
+            if !state.is_visible(entry.seq) {
                 facts.push("the model no longer sees it".to_owned());
             }
             if message.incomplete {
@@ -119,11 +119,11 @@ fn render_content(app: &App, message: &Message) -> String {
     let mut text = String::new();
     for block in &message.content.0 {
         match block {
-            Block::Text(said) if message.role == Role::Assistant => {
-                text.push_str(&markdown::render(said, &style));
+            Block::Text(content) if message.role == Role::Assistant => {
+                text.push_str(&markdown::render(content, &style));
             }
-            Block::Text(said) => {
-                text.push_str(&markdown::wrap_plain(said, style.width));
+            Block::Text(content) => {
+                text.push_str(&markdown::wrap_plain(content, style.width));
             }
             Block::Thinking { text: thought, .. } => {
                 text.push_str(&app.ui.dim(&markdown::wrap_plain(thought, style.width)));
@@ -152,14 +152,14 @@ fn render_content(app: &App, message: &Message) -> String {
                 );
             }
             _ => {
-                let _ = writeln!(text, "{}", app.ui.dim("[something of another system]"));
+                let _ = writeln!(text, "{}", app.ui.dim("[data of another system]"));
             }
         }
     }
     indent(&text)
 }
 
-/// The beginning of something long.
+/// Renders the first lines of a long text.
 fn render_truncated(app: &App, text: &str) -> String {
     let lines: Vec<_> = text.lines().collect();
     let mut shown = String::new();
@@ -174,7 +174,7 @@ fn render_truncated(app: &App, text: &str) -> String {
     shown
 }
 
-/// Columns beside the numbers.
+/// Returns the width available for content.
 fn content_width(app: &App) -> usize {
     app.ui.width.min(100).saturating_sub(5)
 }
@@ -191,21 +191,21 @@ fn indent(text: &str) -> String {
     indented
 }
 
-/// Everything that is not a message, in a few words.
+/// Describes in a few words an entry that is not a message.
 fn describe_body(body: &Body) -> String {
     let tags = |tags: &[Tag]| tags.iter().map(Tag::as_str).collect::<Vec<_>>().join(", ");
     match body {
         Body::Message(_) => String::new(),
         Body::Checkpoint(checkpoint) => {
             format!(
-                "summary of everything up to {} by {}",
+                "summary of everything up to {} ({})",
                 checkpoint.covers, checkpoint.by
             )
         }
         Body::Summarized(summary) => {
-            format!("summary up to {} by {}", summary.covers, summary.by)
+            format!("summary up to {} ({})", summary.covers, summary.by)
         }
-        Body::CheckpointRetracted { checkpoint } => format!("summary {checkpoint} taken back"),
+        Body::CheckpointRetracted { checkpoint } => format!("summary {checkpoint} undone"),
         Body::Restored(restored) => format!("resumed from {}", restored.from),
         Body::Pinned { text } => format!("pinned: {text}"),
         Body::Unpinned { pin } => format!("unpinned: entry {pin}"),
@@ -213,7 +213,7 @@ fn describe_body(body: &Body) -> String {
         Body::Renamed {
             name: Some(name), ..
         } => format!("named {name}"),
-        Body::Renamed { name: None, .. } => "name taken away".to_owned(),
+        Body::Renamed { name: None, .. } => "name removed".to_owned(),
         Body::Described { description } => {
             format!(
                 "described: {}",
@@ -225,12 +225,12 @@ fn describe_body(body: &Body) -> String {
         Body::Moved { workspace, .. } => format!("moved to {workspace}"),
         Body::ContextSet { document, .. } => format!("context document {document} set"),
         Body::AgentSet(agent) => format!("agent {}", agent.name),
-        Body::Cleared => "cleared: the model starts anew".to_owned(),
+        Body::Cleared => "cleared: the model starts over".to_owned(),
         Body::Rewound { to } => format!("rewound to entry {to}"),
         Body::Forked { session, at } => format!("forked from {session} at {at}"),
         Body::Merged(merge) => match (&merge.mode, &merge.summary) {
             (MergeMode::Summarized, Some(summary)) => format!("merged {}: {summary}", merge.from),
-            _ => format!("merged {} ({} taken)", merge.from, merge.entries),
+            _ => format!("merged {} ({} appended)", merge.from, merge.entries),
         },
         Body::Archived => "archived".to_owned(),
         Body::Unarchived => "unarchived".to_owned(),
@@ -243,7 +243,7 @@ fn describe_body(body: &Body) -> String {
             let numbers = join_numbers(&fact.supersedes);
             let instead = match numbers.as_str() {
                 "" => String::new(),
-                numbers => format!(" (in place of {numbers})"),
+                numbers => format!(" (replacing {numbers})"),
             };
             format!("{what}: {}{instead}", fact.text)
         }
@@ -252,14 +252,14 @@ fn describe_body(body: &Body) -> String {
             Some(reason) => format!("fact {fact} forgotten: {reason}"),
             None => format!("fact {fact} forgotten"),
         },
-        Body::Used { facts, session } => format!("of use in {session}: {}", join_numbers(facts)),
+        Body::Used { facts, session } => format!("used in {session}: {}", join_numbers(facts)),
         Body::Foreign { from, .. } => format!("a record of {from}"),
         Body::Erased(tombstone) => match &tombstone.reason {
             Some(reason) => format!("{} erased: {reason}", tombstone.erased_kind),
             None => format!("{} erased", tombstone.erased_kind),
         },
         Body::Lost => "lost to damage".to_owned(),
-        other => format!("{} (of a later version)", other.kind()),
+        other => format!("{} (from a later version)", other.kind()),
     }
 }
 

@@ -1,4 +1,4 @@
-//! From errors to what a person is told and what the shell gets: the one place.
+//! Converts errors into messages, hints and exit codes. This is the only place that does.
 
 use std::fmt::Write as _;
 use std::process::ExitCode;
@@ -7,7 +7,7 @@ use throughline::{AmbiguousMatch, Error, ErrorKind, MemoryError, RemoteError, St
 
 use crate::ui::{Ui, truncate};
 
-/// Something the person asked for that cannot be, found out by the program itself.
+/// A user error detected by the program itself, with an optional hint.
 #[derive(Debug, thiserror::Error)]
 #[error("{what}")]
 pub(crate) struct UserError {
@@ -31,8 +31,8 @@ impl UserError {
     }
 }
 
-/// The exit code of each kind of failure. Codes 1 (anything else) and 2 (wrong usage)
-/// are given elsewhere.
+/// Returns the exit code of each kind of failure. Codes 1 (anything else) and 2 (wrong
+/// usage) are set elsewhere.
 fn exit_code(kind: ErrorKind) -> u8 {
     match kind {
         ErrorKind::NotFound => 3,
@@ -43,35 +43,35 @@ fn exit_code(kind: ErrorKind) -> u8 {
     }
 }
 
-/// For `--help`.
+/// The exit codes, for `--help`.
 pub(crate) const EXIT_CODES: &str = "\
 Exit codes: 0 done, 1 failed, 2 wrong usage, 3 not found, 4 conflict,
 5 invalid input, 6 damaged data, 7 store or model unavailable.";
 
-/// What went wrong, what to do about it, and what the shell gets.
+/// The message, hint and exit code of an error.
 pub(crate) struct ErrorReport {
     pub(crate) message: String,
     pub(crate) hint: Option<String>,
     code: u8,
 }
 
-/// Tells what went wrong and what to do about it.
+/// Prints an error with its hint and returns the exit code.
 pub(crate) fn report(ui: &Ui, error: &anyhow::Error) -> ExitCode {
     if is_broken_pipe(error) {
-        // Whoever read our output has had enough: `tl sessions | head`.
+        // The reader closed the pipe: `tl sessions | head`.
         return ExitCode::SUCCESS;
     }
-    let told = describe_error(error);
-    ui.error(&told.message, told.hint.as_deref());
-    ExitCode::from(told.code)
+    let report = describe_error(error);
+    ui.error(&report.message, report.hint.as_deref());
+    ExitCode::from(report.code)
 }
 
-/// An error in a person's words.
+/// Converts an error into a message, a hint and an exit code.
 pub(crate) fn describe_error(error: &anyhow::Error) -> ErrorReport {
     let mut message = String::new();
     for cause in error.chain() {
         let text = cause.to_string();
-        // A cause that its error has quoted already is not said twice.
+        // A cause that the error already quotes is not repeated.
         if !message.contains(&text) {
             if !message.is_empty() {
                 message.push_str(": ");
@@ -118,28 +118,26 @@ fn is_broken_pipe(error: &anyhow::Error) -> bool {
 
 fn list_candidates(ambiguous: &AmbiguousMatch) -> String {
     let mut list = String::new();
-    for card in &ambiguous.candidates {
-        let name = card.name.as_ref().map_or("", |name| name.as_str());
-        let _ = write!(list, "\n  {}  {}", card.id, truncate(name, 40));
+    for info in &ambiguous.candidates {
+        let name = info.name.as_ref().map_or("", |name| name.as_str());
+        let _ = write!(list, "\n  {}  {}", info.id, truncate(name, 40));
     }
     list
 }
 
-/// What to do about an error of the library's.
+/// Returns the hint for an error of the library.
 fn error_hint(error: &Error) -> Option<String> {
     Some(match error {
         Error::NoMatch(_) => "`tl sessions --all` lists every session".into(),
-        Error::NoSessions => "`tl new` makes one".into(),
-        Error::NotListed { .. } => "`tl sessions` numbers them anew".into(),
-        Error::Ambiguous(_) => "use the whole id of the one you mean".into(),
+        Error::NoSessions => "`tl new` creates one".into(),
+        Error::NotListed { .. } => "`tl sessions` prints a new listing".into(),
+        Error::Ambiguous(_) => "use the full id".into(),
         Error::NoSuchPin(_) => "`tl show SESSION --working-set` lists the pins".into(),
-        Error::NotAFork { .. } | Error::NoOrigin(_) => {
-            "`tl tree SESSION` shows what was forked from what".into()
-        }
+        Error::NotAFork { .. } | Error::NoOrigin(_) => "`tl tree SESSION` shows the lineage".into(),
         Error::Diverged { .. } => {
-            "take its messages with --append, or tell what came of it with --summary TEXT".into()
+            "append its messages with --append, or its outcome with --summary TEXT".into()
         }
-        Error::ReservedKey(_) => "choose a key that begins otherwise".into(),
+        Error::ReservedKey(_) => "choose a key with another prefix".into(),
         Error::Memory(error) => return memory_hint(error),
         Error::Store(_)
         | Error::IsTranscriptPath(_)
@@ -151,16 +149,16 @@ fn error_hint(error: &Error) -> Option<String> {
     })
 }
 
-/// What to do about a fact that cannot be had.
+/// Returns the hint for a memory error.
 fn memory_hint(error: &MemoryError) -> Option<String> {
     Some(match error {
-        MemoryError::Secret(_) => "--force remembers it all the same".into(),
+        MemoryError::Secret(_) => "--force stores it anyway".into(),
         MemoryError::NoSuchFact { .. } | MemoryError::Forgotten(_) => {
             "`tl memory list --all` lists every fact".into()
         }
-        MemoryError::Superseded { by, .. } => format!("use {by}, which counts now"),
+        MemoryError::Superseded { by, .. } => format!("use {by}, which replaced it"),
         MemoryError::TooLong { .. } => {
-            "keep it in a file, and remember where; or `tl context set` it for a session".into()
+            "put it in a file and store the path, or use `tl context set` for one session".into()
         }
         MemoryError::Empty | MemoryError::OwnerWide(_) | _ => return None,
     })
@@ -169,20 +167,20 @@ fn memory_hint(error: &MemoryError) -> Option<String> {
 fn store_hint(error: &StoreError) -> Option<String> {
     Some(match error {
         StoreError::NoSuchSession(_) => "`tl sessions --all` lists every session".into(),
-        StoreError::InTrash(id) => format!("`tl restore {id}` brings it back"),
-        StoreError::NotInTrash(_) => "`tl sessions --trash` lists what is in the trash".into(),
+        StoreError::InTrash(id) => format!("`tl restore {id}` restores it"),
+        StoreError::NotInTrash(_) => "`tl sessions --trash` lists the trash".into(),
         StoreError::NoSuchEntry { head, .. } => format!("use a number up to {head}"),
         StoreError::EntryIdReused { .. } => {
-            "what was said first stands; give what is new an id of its own".into()
+            "the first message with this id is kept; use another id for a new message".into()
         }
         StoreError::SessionExists(id) => {
             format!("choose another id; if it is in the trash, `tl restore {id}`")
         }
         StoreError::KeyTaken { held_by, .. } => {
-            format!("`tl delete {held_by}` frees the key; nothing is lost by it")
+            format!("`tl delete {held_by}` frees the key and can be undone")
         }
         StoreError::Moved { found, .. } => format!(
-            "somebody appended meanwhile; read on from there and use --expect {found}, \
+            "someone else appended meanwhile; read the new entries and use --expect {found}, \
              or --on-conflict rebase or fork"
         ),
         StoreError::LeaseLost { name } if name.starts_with("turn in ") => {
@@ -191,32 +189,32 @@ fn store_hint(error: &StoreError) -> Option<String> {
                 .into()
         }
         StoreError::Damaged { .. } | StoreError::DamagedStore { .. } => {
-            "`tl doctor` tells what is damaged, `tl doctor --salvage FILE` saves the rest".into()
+            "`tl doctor` shows what is damaged, `tl doctor --salvage FILE` recovers the rest".into()
         }
         StoreError::MainFileLost { .. } => {
-            "`tl doctor --salvage FILE` recovers the entries; or put the main file back".into()
+            "`tl doctor --salvage FILE` recovers the entries; or restore the main file".into()
         }
         StoreError::FileReplaced { .. } => {
-            "start `tl` again to use what is there now; `tl restore-backup FILE` restores a \
+            "restart `tl` to use the new file; `tl restore-backup FILE` restores a \
              backup while servers run"
                 .into()
         }
         StoreError::SchemaTooNew { .. } => {
-            "use a newer `tl`, and restart servers of an older one; this one has changed nothing"
+            "use a newer `tl`, and restart older servers; nothing was changed"
                 .into()
         }
         StoreError::DiskFull { .. } => {
-            "make room and try again; everything acknowledged is safe".into()
+            "free some space and try again; everything acknowledged is safe".into()
         }
         StoreError::ReadOnly { .. } => {
-            "check who owns the folder, or choose another store with --store".into()
+            "check the folder's permissions, or choose another store with --store".into()
         }
         StoreError::OutcomeUnknown { .. } => {
-            "look whether it was stored before repeating it; with --external-id a repeat is recognized"
+            "check whether it was stored before repeating it; with --external-id a repeat is recognized"
                 .into()
         }
         StoreError::Busy { .. } => {
-            "another program keeps the store busy; find it and try again".into()
+            "another program is using the store; stop it or try again later".into()
         }
         StoreError::Remote {
             source: Some(source),
@@ -226,25 +224,29 @@ fn store_hint(error: &StoreError) -> Option<String> {
     })
 }
 
-/// What to do where a server cannot be talked with.
+/// Returns the hint for an error of a remote server.
 fn remote_hint(error: &RemoteError) -> Option<String> {
     Some(match error {
         RemoteError::TokenRequired { server } | RemoteError::TokenRefused { server } => {
-            format!("`tl login {server}` takes a token; `tl token create` on the server makes one")
+            format!(
+                "`tl login {server}` saves a token; `tl token create` on the server creates one"
+            )
         }
         RemoteError::WrongOwner { wanted, .. } => {
-            format!("leave --owner out, or use a token that was made for {wanted}")
+            format!("omit --owner, or use a token for {wanted}")
         }
-        RemoteError::Unreachable { .. } => "is the address right, and is the server up?".into(),
+        RemoteError::Unreachable { .. } => {
+            "check the address, and that the server is running".into()
+        }
         RemoteError::NoResponse { .. } => {
-            "try again: whatever the server has acknowledged is safe, and nothing is done twice"
+            "try again: everything the server acknowledged is safe, and nothing is done twice"
                 .into()
         }
         RemoteError::NotThroughline { .. } => {
-            "the address is the one that `tl serve` prints, or that of the proxy before it".into()
+            "use the address that `tl serve` prints, or that of its proxy".into()
         }
         RemoteError::UnsupportedVersion { .. } => {
-            "use the same version of Throughline here and there".into()
+            "use the same version of Throughline on both sides".into()
         }
         _ => return None,
     })

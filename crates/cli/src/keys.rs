@@ -1,4 +1,4 @@
-//! Keys that the person keeps in a file of their own.
+//! Loads the user's API keys from keys.toml.
 
 use anyhow::Result;
 use throughline::llm::ApiKeys;
@@ -7,9 +7,9 @@ use crate::error_report::UserError;
 use crate::paths::Paths;
 use crate::private_files::read_private;
 
-/// The keys in the person's file; none where there is no file.
-pub(crate) fn load_keys(places: &Paths) -> Result<ApiKeys> {
-    let path = places.keys_file();
+/// Loads the keys; none if there is no file.
+pub(crate) fn load_keys(paths: &Paths) -> Result<ApiKeys> {
+    let path = paths.keys_file();
     let Some(text) = read_private(&path)? else {
         return Ok(ApiKeys::default());
     };

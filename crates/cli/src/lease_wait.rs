@@ -1,5 +1,5 @@
-//! What a person is told while a command waits for another process, and what that process
-//! calls itself to others.
+//! Messages about waiting for a lease held by another process, and this process's own
+//! description for others.
 
 use jiff::tz::TimeZone;
 use throughline::LeaseWait;
@@ -7,16 +7,16 @@ use throughline::LeaseWait;
 use crate::markdown::sanitize;
 use crate::paths::Paths;
 
-/// What other processes call this one when they wait for it: `tl serve, process 12 on host`.
-pub(crate) fn describe_process(program: &str, places: &Paths) -> String {
+/// Describes this process for others that wait for it: `tl serve, process 12 on host`.
+pub(crate) fn describe_process(program: &str, paths: &Paths) -> String {
     let process = std::process::id();
-    match &places.host {
+    match &paths.host {
         Some(host) => format!("{program}, process {process} on {host}"),
         None => format!("{program}, process {process}"),
     }
 }
 
-/// Says whom a command waits for, and until when.
+/// Formats which process a command waits for, and until when.
 pub(crate) fn format_wait(wait: &LeaseWait, zone: &TimeZone) -> String {
     let work = match wait.name.split_once(' ') {
         Some(("compact", session)) => format!("which is summarizing session {session}"),

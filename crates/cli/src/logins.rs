@@ -1,7 +1,7 @@
-//! Tokens for servers, which the person keeps in a file of their own: a line a server,
+//! The user's access tokens for servers, stored in tokens.toml, one line per server:
 //! `"https://tl.example.org" = "tl_…"`.
 //!
-//! Invariant: no error quotes the file, since any part of it may be a token.
+//! Invariant: no error quotes the file, because any part of it may be a token.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -13,7 +13,7 @@ use crate::error_report::UserError;
 use crate::paths::{Paths, create_private_folder, write_atomically};
 use crate::private_files::read_private;
 
-/// The variable that has a token for the store in use, whatever the file says.
+/// The environment variable with a token for the store in use; it overrides the file.
 pub(crate) const TOKEN_VARIABLE: &str = "TL_TOKEN";
 
 /// The tokens of a file.
@@ -24,9 +24,9 @@ pub(crate) struct Logins {
 }
 
 impl Logins {
-    /// Reads the person's file; empty where there is none.
-    pub(crate) fn read(places: &Paths) -> Result<Self> {
-        let path = places.config_folder().join("tokens.toml");
+    /// Reads the user's file; empty if there is none.
+    pub(crate) fn read(paths: &Paths) -> Result<Self> {
+        let path = paths.config_folder().join("tokens.toml");
         let mut tokens = BTreeMap::new();
         let text = read_private(&path)?;
         for (at, line) in text.iter().flat_map(|text| text.lines().enumerate()) {
@@ -38,7 +38,7 @@ impl Logins {
                     at + 1
                 ))
             };
-            // Line by line, so that an error can say where without saying what.
+            // Parsed line by line, so that an error can name the line without quoting it.
             let line: toml::Table = line.parse().map_err(|_| refused())?;
             for (server, token) in line {
                 let server: ServerUrl = server.parse().map_err(|_| refused())?;
@@ -52,13 +52,13 @@ impl Logins {
         Ok(Self { path, tokens })
     }
 
-    /// Keeps a token for a server, instead of the one it had.
+    /// Saves the token for a server, replacing an earlier one.
     pub(crate) fn save(mut self, server: &ServerUrl, token: BearerToken) -> Result<()> {
         self.tokens.insert(server.to_string(), token);
         self.write()
     }
 
-    /// Forgets the token for a server; tells whether there was one.
+    /// Removes the token for a server; returns whether there was one.
     pub(crate) fn forget(mut self, server: &ServerUrl) -> Result<bool> {
         let known = self.tokens.remove(&server.to_string()).is_some();
         if known {
@@ -77,20 +77,20 @@ impl Logins {
             .path
             .parent()
             .map_or(Ok(()), create_private_folder)
-            // What is written whole begins as a file for the person's eyes only.
+            // `write_atomically` creates files accessible to the user only.
             .and_then(|()| write_atomically(&self.path, text.as_bytes()));
         written.with_context(|| format!("{} cannot be written", self.path.display()))
     }
 }
 
-/// The token for a server: that of the environment, or else the person's own.
-pub(crate) fn token_for(places: &Paths, server: &ServerUrl) -> Result<Option<BearerToken>> {
-    if let Some(text) = places.variable(TOKEN_VARIABLE) {
+/// Returns the token for a server: from the environment, or else from the user's file.
+pub(crate) fn token_for(paths: &Paths, server: &ServerUrl) -> Result<Option<BearerToken>> {
+    if let Some(text) = paths.variable(TOKEN_VARIABLE) {
         let token = BearerToken::new(text);
         return token.map(Some).ok_or_else(|| {
-            UserError::invalid(format!("what is in ${TOKEN_VARIABLE} cannot be a token")).into()
+            UserError::invalid(format!("${TOKEN_VARIABLE} is not a valid token")).into()
         });
     }
-    let mut logins = Logins::read(places)?;
+    let mut logins = Logins::read(paths)?;
     Ok(logins.tokens.remove(&server.to_string()))
 }

@@ -1,7 +1,7 @@
-//! `tl`: sessions that last, from a terminal.
+//! `tl`: the command line of Throughline, durable sessions for AI agents.
 //!
-//! This is the one place where things are put together: the environment and the flags
-//! become a configuration, the configuration a store, and a command works with it.
+//! Composition root: reads the environment and flags into a configuration, builds the
+//! [`App`] and runs a command.
 
 mod agent_import;
 mod app;
@@ -40,19 +40,19 @@ use config::{Config, Flags};
 use paths::Paths;
 use ui::{Color, Ui};
 
-/// Threads hand entries to each other here by the million. An allocator that gives each
-/// thread a heap of its own, and keeps what others free in it, would only ever grow.
+/// Threads pass entries to each other by the million. An allocator with per-thread heaps that
+/// retain memory freed by other threads would only ever grow.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
-/// How long a thread is kept that has nothing to do. One at least should be there: the runtime
-/// panics where it needs one and the system has none to give.
+/// How long an idle blocking thread is kept. At least one should stay: the runtime panics if
+/// it needs a thread and the system cannot start one.
 const THREAD_KEEP_ALIVE: std::time::Duration = std::time::Duration::from_secs(3600);
 
-/// Sessions that last, for AI agents
+/// Durable sessions for AI agents
 ///
-/// Everything said is saved the moment it happens, and can be found, resumed, forked
-/// and merged. Without a command, opens the chat where you left off.
+/// Every message is saved at once, and sessions can be searched, resumed, forked and merged.
+/// Without a command, opens the chat where you left off.
 #[derive(Parser, Debug)]
 #[command(name = "tl", version, after_help = error_report::EXIT_CODES, max_term_width = 100)]
 struct Cli {
@@ -66,10 +66,10 @@ struct Cli {
     global: GlobalArgs,
 }
 
-/// Flags that every command takes.
+/// Flags common to all commands.
 #[derive(clap::Args, Debug)]
 struct GlobalArgs {
-    /// Where sessions are kept: sqlite:PATH, postgres://…, https://… or memory: [env: TL_STORE]
+    /// Where sessions are stored: sqlite:PATH, postgres://…, https://… or memory: [env: TL_STORE]
     #[arg(
         long,
         global = true,
@@ -78,7 +78,7 @@ struct GlobalArgs {
     )]
     store: Option<String>,
 
-    /// Whose sessions these are [env: TL_OWNER]
+    /// The owner of the sessions [env: TL_OWNER]
     #[arg(
         long,
         global = true,
@@ -91,7 +91,7 @@ struct GlobalArgs {
     #[arg(long, global = true, help_heading = "Global options")]
     json: bool,
 
-    /// When to use colour: auto, always or never
+    /// When to use color: auto, always or never
     #[arg(
         long,
         global = true,
@@ -104,7 +104,7 @@ struct GlobalArgs {
 fn main() -> ExitCode {
     let cli = Cli::parse();
     ignore_file_size_signal();
-    // One person keeps one thread busy; a server serves many.
+    // A command needs one thread; a server serves many callers.
     let mut runtime = match &cli.command {
         Some(Command::Serve(_)) => tokio::runtime::Builder::new_multi_thread(),
         _ => tokio::runtime::Builder::new_current_thread(),
@@ -119,12 +119,13 @@ fn main() -> ExitCode {
     }
 }
 
-/// A file that may grow no further is an error to be told, not a reason to be killed.
+/// Ignores SIGXFSZ, so that a file size limit is reported as an error instead of killing the
+/// process.
 fn ignore_file_size_signal() {
     #[cfg(unix)]
     {
         let noticed = std::sync::Arc::default();
-        // If it cannot be had, the system's own way remains.
+        // If this fails, the system's default behavior remains.
         let _ = signal_hook::flag::register(signal_hook::consts::SIGXFSZ, noticed);
     }
 }
@@ -142,8 +143,8 @@ async fn run(cli: Cli) -> ExitCode {
     let command = match cli.command {
         Some(command) if cli.chat.is_empty() => command,
         Some(_) => {
-            let why = "flags of the chat do not go with another command";
-            app.ui.error(why, Some("write them after `tl chat`"));
+            let why = "chat flags cannot be used with another command";
+            app.ui.error(why, Some("use them with `tl chat`"));
             return ExitCode::from(2);
         }
         None => Command::default_command(
@@ -161,23 +162,23 @@ async fn run(cli: Cli) -> ExitCode {
 }
 
 fn build_app(global: &GlobalArgs, no_save: bool) -> Result<App> {
-    let places = Paths::from_environment()?;
-    places.restrict_permissions();
+    let paths = Paths::from_environment()?;
+    paths.restrict_permissions();
     let flags = Flags {
         store: global.store.clone(),
         owner: global.owner.clone(),
         color: global.color.clone(),
         no_save,
     };
-    let config = Config::load(&places, &flags)?;
-    let dumb = places.variable("TERM").is_none_or(|term| term == "dumb");
-    let plain = places.variable("NO_COLOR").is_some() || places.variable("TERM") == Some("dumb");
+    let config = Config::load(&paths, &flags)?;
+    let dumb = paths.variable("TERM").is_none_or(|term| term == "dumb");
+    let plain = paths.variable("NO_COLOR").is_some() || paths.variable("TERM") == Some("dumb");
     let ui = Ui::new(global.json, config.color(), plain, config.pager());
     let ui = if dumb { ui } else { ui.with_redraw() };
-    Ok(App::new(ui, config, places))
+    Ok(App::new(ui, config, paths))
 }
 
-/// A command as it would be written after `tl`.
+/// Parses a command as it would be written after `tl`.
 pub(crate) fn parse_command(words: &[&str]) -> Result<Command, clap::Error> {
     #[derive(Parser, Debug)]
     #[command(name = "tl")]
@@ -188,7 +189,7 @@ pub(crate) fn parse_command(words: &[&str]) -> Result<Command, clap::Error> {
     Ok(CommandLine::try_parse_from(words)?.command)
 }
 
-/// The whole command line, for completions and generated references.
+/// Returns the clap definition, for completions and generated references.
 pub(crate) fn command_line() -> clap::Command {
     <Cli as clap::CommandFactory>::command()
 }

@@ -1,4 +1,4 @@
-//! Where things are: read from the environment once, at the start.
+//! The program's folders and environment variables, read once at the start.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -7,28 +7,28 @@ use anyhow::{Context, Result};
 use etcetera::BaseStrategy;
 use throughline::recall::private_files::{is_open_to_others, restrict_all, restrict_folder};
 
-/// The environment and the folders that follow from it.
+/// The environment and the folders derived from it.
 #[derive(Clone)]
 pub(crate) struct Paths {
-    /// Where data is kept.
+    /// The data folder.
     pub(crate) data: PathBuf,
-    /// Where things are kept that can be made again.
+    /// The cache folder.
     pub(crate) cache: PathBuf,
-    /// The person's configuration.
+    /// The user's configuration file.
     pub(crate) user_config: PathBuf,
     /// The folder the program was started in.
     pub(crate) working_folder: PathBuf,
-    /// The person's home folder, where other programs keep their files.
+    /// The user's home folder, where other programs store their files.
     pub(crate) home: Option<PathBuf>,
-    /// What this machine is called.
+    /// This machine's host name.
     pub(crate) host: Option<String>,
-    /// Variables that matter to the program. Some are secrets.
+    /// Environment variables the program uses. Some are secrets.
     variables: BTreeMap<String, String>,
 }
 
 impl std::fmt::Debug for Paths {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Places")
+        f.debug_struct("Paths")
             .field("data", &self.data)
             .field("folder", &self.working_folder)
             .finish_non_exhaustive()
@@ -36,13 +36,13 @@ impl std::fmt::Debug for Paths {
 }
 
 impl Paths {
-    /// Looks around. The one place where the environment is read.
+    /// Reads the environment. This is the only place that does.
     #[allow(clippy::disallowed_methods, reason = "this is where it enters")]
     pub(crate) fn from_environment() -> Result<Self> {
         let variables: BTreeMap<String, String> = std::env::vars_os()
             .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
             .filter(|(name, _)| {
-                // Keys and addresses of providers are called so by all who use them.
+                // The conventional names of providers' keys and addresses.
                 name.starts_with("TL_")
                     || name.ends_with("_API_KEY")
                     || name.ends_with("_BASE_URL")
@@ -50,7 +50,7 @@ impl Paths {
                         name.as_str(),
                         "THROUGHLINE_HOME" | "NO_COLOR" | "PAGER" | "TERM" | "OLLAMA_HOST"
                     )
-                    // Where other agents keep their sessions.
+                    // Where other agents store their sessions.
                     || matches!(
                         name.as_str(),
                         "CLAUDE_CONFIG_DIR"
@@ -94,7 +94,7 @@ impl Paths {
         })
     }
 
-    /// A variable that is set to something.
+    /// Returns a variable that is set and not empty.
     pub(crate) fn variable(&self, name: &str) -> Option<&str> {
         self.variables
             .get(name)
@@ -102,7 +102,7 @@ impl Paths {
             .filter(|value| !value.is_empty())
     }
 
-    /// The project's configuration: the nearest one at or above the working folder.
+    /// Returns the project's configuration: the nearest one at or above the working folder.
     pub(crate) fn project_config(&self) -> Option<PathBuf> {
         let mut folders = self.working_folder.ancestors();
         folders.find_map(|folder| {
@@ -111,18 +111,18 @@ impl Paths {
         })
     }
 
-    /// The folder of the person's configuration.
+    /// Returns the folder of the user's configuration.
     pub(crate) fn config_folder(&self) -> PathBuf {
         let folder = self.user_config.parent().map(Path::to_owned);
         folder.unwrap_or_else(|| self.working_folder.clone())
     }
 
-    /// The file of the person's keys.
+    /// Returns the file of the user's API keys.
     pub(crate) fn keys_file(&self) -> PathBuf {
         self.config_folder().join("keys.toml")
     }
 
-    /// The nearest folder at or above the working folder that says it is a project, or
+    /// Returns the nearest folder at or above the working folder with a `.throughline` folder, or
     /// the working folder.
     pub(crate) fn project_folder(&self) -> PathBuf {
         let mut folders = self.working_folder.ancestors();
@@ -130,25 +130,25 @@ impl Paths {
         marked.unwrap_or(&self.working_folder).to_owned()
     }
 
-    /// The default store's file.
+    /// Returns the default store's file.
     pub(crate) fn store_file(&self) -> PathBuf {
         self.data.join("sessions.db")
     }
 
-    /// The folder of models that were added.
+    /// Returns the folder of installed models.
     pub(crate) fn models_folder(&self) -> PathBuf {
         self.data.join("models")
     }
 
-    /// Takes the permissions of the program's folders, and of what it keeps in them, away
-    /// from everybody but their owner: earlier versions and other umasks left them open.
+    /// Restricts the program's folders and files to their owner, because earlier versions and
+    /// other umasks left them open.
     ///
-    /// Files that the person wrote are not touched: keys that others could read are refused
-    /// instead. Nor is a folder that holds the home folder, should it be named as ours.
+    /// Files written by the user are not touched: key files readable by others are rejected
+    /// instead. A folder that contains the home folder is not touched either.
     pub(crate) fn restrict_permissions(&self) {
         for folder in self.own_folders() {
             if is_open_to_others(&folder) {
-                // What stays open is named by `tl doctor`.
+                // `tl doctor` reports what remains accessible.
                 let _ = restrict_all(&folder);
             }
         }
@@ -159,7 +159,7 @@ impl Paths {
         }
     }
 
-    /// Folders that hold nothing but what the program creates.
+    /// Returns folders that contain only what the program creates.
     pub(crate) fn own_folders(&self) -> Vec<PathBuf> {
         vec![
             self.data.join("state"),
@@ -168,7 +168,7 @@ impl Paths {
         ]
     }
 
-    /// Folders of the program's that a person may keep files in as well.
+    /// Returns folders of the program in which users may also keep files.
     pub(crate) fn shared_folders(&self) -> Vec<PathBuf> {
         let mut folders = vec![self.data.clone(), self.config_folder()];
         folders.dedup();
@@ -178,13 +178,13 @@ impl Paths {
         folders
     }
 
-    /// A file for what the program remembers between runs.
+    /// Returns the path of a state file, which persists between runs.
     pub(crate) fn state_file(&self, name: &str) -> PathBuf {
         self.data.join("state").join(name)
     }
 }
 
-/// Writes a file that is either the old one or the new one, whatever happens.
+/// Writes a file atomically: it is either the old or the new one, whatever happens.
 pub(crate) fn write_atomically(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
     use std::io::Write;
     let folder = match path.parent() {
@@ -198,8 +198,8 @@ pub(crate) fn write_atomically(path: &Path, bytes: &[u8]) -> std::io::Result<()>
     std::fs::File::open(folder)?.sync_all()
 }
 
-/// Makes a folder, and those it is in, for the person's eyes only. Their names are durable
-/// when this returns: what is stored in them later would be lost with them.
+/// Creates a folder and its parents, accessible to the user only. Their directory entries are
+/// durable when this returns, because files stored in them would be lost with them.
 pub(crate) fn create_private_folder(folder: &Path) -> std::io::Result<()> {
     if folder.as_os_str().is_empty() || folder.is_dir() {
         return Ok(());
@@ -215,7 +215,7 @@ pub(crate) fn create_private_folder(folder: &Path) -> std::io::Result<()> {
         builder.mode(0o700);
     }
     match builder.create(folder) {
-        // Another process makes it at the same time.
+        // Another process created it at the same time.
         Err(_) if folder.is_dir() => {}
         made => made?,
     }

@@ -1,4 +1,4 @@
-//! Files for the person's eyes only.
+//! Files accessible to the user only.
 
 use std::io::ErrorKind;
 use std::path::Path;
@@ -8,7 +8,7 @@ use throughline::llm::check_key_file_mode;
 
 use crate::error_report::UserError;
 
-/// Options that create a file for the person's eyes only.
+/// Returns options that create a file accessible to the user only.
 pub(crate) fn private_file_options() -> std::fs::OpenOptions {
     let mut options = std::fs::OpenOptions::new();
     #[cfg(unix)]
@@ -16,8 +16,7 @@ pub(crate) fn private_file_options() -> std::fs::OpenOptions {
     options
 }
 
-/// The text of a file that has secrets in it; none where there is no file. Refused where
-/// others can read it.
+/// Reads a file with secrets; `None` if it does not exist. Fails if other users can read it.
 pub(crate) fn read_private(path: &Path) -> Result<Option<String>> {
     let shown = path.display().to_string();
     let text = match std::fs::read_to_string(path) {

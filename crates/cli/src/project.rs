@@ -1,30 +1,33 @@
-//! Which project a folder belongs to: what git says of it, and the folder itself.
+//! Determines the project of a folder from its git repository or the folder itself.
 
 use std::path::{Component, Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use throughline::{Project, ProjectMarker, Throughline};
 
-/// The project of a folder, which becomes known if it is not yet.
+/// Returns the project of a folder, registering it if it is new.
 pub(crate) async fn resolve(tl: &Throughline, folder: &Path) -> anyhow::Result<Option<Project>> {
     let folder = folder.canonicalize().unwrap_or_else(|_| folder.to_owned());
     let git = find_git(&folder);
     let top = git
         .as_ref()
         .map_or_else(|| find_marked_folder(&folder), |git| git.top.clone());
-    let place = ProjectMarker::Folder(top.to_string_lossy().into_owned());
+    let marker = ProjectMarker::Folder(top.to_string_lossy().into_owned());
 
     let remote = git.as_ref().and_then(GitWorktree::remote);
     let mut marks: Vec<ProjectMarker> = remote.iter().cloned().map(ProjectMarker::Remote).collect();
     if let Some(git) = git.filter(|_| remote.is_none()) {
-        // Asking git for the first commit reads the whole history: only where the
-        // folder is not known already.
+        // Asking git for the root commit reads the whole history, so it is done only for
+        // unknown folders.
         let known = tl.projects().await?;
-        if !known.iter().any(|project| project.markers.contains(&place)) {
+        if !known
+            .iter()
+            .any(|project| project.markers.contains(&marker))
+        {
             marks.extend(git.root_commit().map(ProjectMarker::RootCommit));
         }
     }
-    marks.push(place);
+    marks.push(marker);
     marks.extend(inode(&top).map(ProjectMarker::Inode));
 
     let name = remote
@@ -37,8 +40,8 @@ pub(crate) async fn resolve(tl: &Throughline, folder: &Path) -> anyhow::Result<O
     Ok(tl.find_or_create_project(&name, &marks, gone).await?)
 }
 
-/// The project of a folder that another system named, which may be gone or of another
-/// machine; then the address of its repository tells.
+/// Returns the project of a folder named by another system. If the folder does not exist
+/// here, the repository's address identifies the project.
 pub(crate) async fn resolve_named(
     tl: &Throughline,
     folder: &Path,
@@ -58,8 +61,8 @@ pub(crate) async fn resolve_named(
     Ok(tl.find_or_create_project(&name, &marks, gone).await?)
 }
 
-/// A path as the project has it, relative to its top; none where it is outside. A path is
-/// meant from `start`, or else from the top. The file need not be there.
+/// Returns a path relative to the project's root, or `None` if it is outside. The path is
+/// relative to `start`, or else to the root. The file need not exist.
 pub(crate) fn relative_path(project: &Project, start: Option<&Path>, path: &str) -> Option<String> {
     let folder = project.markers.iter().find_map(|mark| match mark {
         ProjectMarker::Folder(folder) => Some(PathBuf::from(folder)),
@@ -68,7 +71,7 @@ pub(crate) fn relative_path(project: &Project, start: Option<&Path>, path: &str)
     let top = folder.unwrap_or_default();
     let start = start.map(|start| start.canonicalize().unwrap_or_else(|_| start.to_owned()));
     let whole = start.as_deref().unwrap_or(&top).join(path);
-    // The names alone, so that what is not there yet can be meant.
+    // Purely lexical, so that the file need not exist.
     let mut plain = PathBuf::new();
     for part in whole.components() {
         match part {
@@ -88,7 +91,7 @@ pub(crate) fn relative_path(project: &Project, start: Option<&Path>, path: &str)
     }
 }
 
-/// The nearest folder at or above this one that says it is a project, or this one.
+/// Returns the nearest folder at or above this one with a `.throughline` folder, or this one.
 fn find_marked_folder(folder: &Path) -> PathBuf {
     let mut folders = folder.ancestors();
     folders
@@ -100,9 +103,9 @@ fn find_marked_folder(folder: &Path) -> PathBuf {
 /// A git work tree.
 #[derive(Debug)]
 struct GitWorktree {
-    /// Its top folder.
+    /// Its root folder.
     top: PathBuf,
-    /// The folder with its configuration.
+    /// The shared git folder with its configuration.
     common_dir: PathBuf,
 }
 
@@ -114,7 +117,7 @@ fn find_git(folder: &Path) -> Option<GitWorktree> {
     let common = if dot.is_dir() {
         dot
     } else {
-        // A linked work tree: a file that says where the real folder is.
+        // A linked work tree: a file with the path of the git folder.
         let text = std::fs::read_to_string(&dot).ok()?;
         let own = top.join(text.strip_prefix("gitdir:")?.trim());
         match std::fs::read_to_string(own.join("commondir")) {
@@ -129,8 +132,8 @@ fn find_git(folder: &Path) -> Option<GitWorktree> {
 }
 
 impl GitWorktree {
-    /// The address of `origin`, or of the first remote, in a form that does not depend on
-    /// how it is reached.
+    /// Returns the address of `origin`, or of the first remote, normalized independent of the
+    /// protocol.
     fn remote(&self) -> Option<String> {
         let config = std::fs::read_to_string(self.common_dir.join("config")).ok()?;
         let mut section = String::new();
@@ -155,7 +158,7 @@ impl GitWorktree {
         origin.and_then(|(_, url)| normalize_remote(url))
     }
 
-    /// The first commit of the history.
+    /// Returns the root commit.
     fn root_commit(&self) -> Option<String> {
         let output = Command::new("git")
             .arg("-C")
@@ -166,7 +169,7 @@ impl GitWorktree {
             .output()
             .ok()?;
         let commits = String::from_utf8(output.stdout).ok()?;
-        // A history may have several beginnings; the smallest is always the same one.
+        // A history may have several roots; the smallest is stable.
         commits
             .lines()
             .map(str::trim)
@@ -176,8 +179,8 @@ impl GitWorktree {
     }
 }
 
-/// `host/path` of a remote, however it is written. A path on this machine is no remote
-/// by which a moved folder could be told.
+/// Normalizes a remote's URL to `host/path`. Returns `None` for a local path, which does not
+/// identify a moved folder.
 fn normalize_remote(url: &str) -> Option<String> {
     let rest = match url.split_once("://") {
         Some(("file", _)) => return None,
@@ -252,12 +255,19 @@ mod tests {
             name: "app".into(),
             markers: vec![ProjectMarker::Folder("/app".into())],
         };
-        let told = |start: Option<&str>, path| relative_path(&project, start.map(Path::new), path);
-        assert_eq!(told(Some("/app/src"), "a.rs").as_deref(), Some("src/a.rs"));
-        assert_eq!(told(Some("/app/src"), "../docs/").as_deref(), Some("docs"));
-        assert_eq!(told(None, "src/a.rs").as_deref(), Some("src/a.rs"));
-        assert_eq!(told(None, "/app").as_deref(), Some("."));
-        assert_eq!(told(Some("/app"), "../other"), None);
-        assert_eq!(told(Some("/app"), "/etc/hosts"), None);
+        let relative =
+            |start: Option<&str>, path| relative_path(&project, start.map(Path::new), path);
+        assert_eq!(
+            relative(Some("/app/src"), "a.rs").as_deref(),
+            Some("src/a.rs")
+        );
+        assert_eq!(
+            relative(Some("/app/src"), "../docs/").as_deref(),
+            Some("docs")
+        );
+        assert_eq!(relative(None, "src/a.rs").as_deref(), Some("src/a.rs"));
+        assert_eq!(relative(None, "/app").as_deref(), Some("."));
+        assert_eq!(relative(Some("/app"), "../other"), None);
+        assert_eq!(relative(Some("/app"), "/etc/hosts"), None);
     }
 }

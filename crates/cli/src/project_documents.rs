@@ -1,25 +1,27 @@
-//! Project context for a request: what the folder itself has to say, read anew each time.
+//! Loads project context for a request: instructions, recent commits and the folder tree.
+//!
+//! Read for every request, so that it is current.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use throughline::context::ContextDocument;
 
-/// Files with instructions for agents, the first found wins.
+/// Files with instructions for agents; the first found is used.
 const INSTRUCTION_FILES: [&str; 2] = ["AGENTS.md", "CLAUDE.md"];
-/// Entries of the tree that are shown.
+/// Maximum number of lines of the folder tree.
 const MAX_TREE_LINES: usize = 60;
 
-/// What there is to say about a folder, the most important first.
+/// Loads the documents of a folder, most important first.
 pub(crate) fn load(folder: &Path) -> Vec<ContextDocument> {
     let mut documents = Vec::new();
     if let Some((path, text)) = find_instructions(folder) {
         let name = format!("instructions ({})", path.display());
         documents.push(ContextDocument { name, text });
     }
-    let place = folder.display().to_string();
+    let workspace = folder.display().to_string();
     let parts = [
-        ("workspace", Some(place)),
+        ("workspace", Some(workspace)),
         ("recent commits", recent_commits(folder)),
         ("structure", folder_tree(folder)),
     ];
@@ -32,7 +34,7 @@ pub(crate) fn load(folder: &Path) -> Vec<ContextDocument> {
     documents
 }
 
-/// The nearest instructions at or above the folder.
+/// Finds the nearest instructions at or above the folder.
 fn find_instructions(folder: &Path) -> Option<(PathBuf, String)> {
     folder.ancestors().find_map(|folder| {
         INSTRUCTION_FILES.iter().find_map(|name| {
@@ -56,7 +58,7 @@ fn recent_commits(folder: &Path) -> Option<String> {
     output.status.success().then(|| text.trim_end().to_owned())
 }
 
-/// The folder and its folders, two levels, without what is hidden or built.
+/// Returns the folder tree, two levels deep, without hidden files and build output.
 fn folder_tree(folder: &Path) -> Option<String> {
     let mut lines = Vec::new();
     for (name, is_folder) in list_folder(folder)? {

@@ -1,7 +1,7 @@
-//! Which model compares again what a search finds: the setting `semantic`.
+//! The semantic model that reranks search results: the setting `semantic`.
 //!
-//! The static model is in the binary and always ranks first. A contextual one may have been
-//! added to the data folder; a provider's embeddings may be asked over the network.
+//! The static model is built in and always ranks first. The contextual model may be installed
+//! in the data folder; a provider's embeddings are requested over the network.
 
 use std::path::PathBuf;
 
@@ -16,19 +16,19 @@ use crate::error_report::UserError;
 use crate::keys::load_keys;
 use crate::paths::Paths;
 
-/// The model in the binary.
+/// The built-in model.
 pub(crate) const STATIC: &str = "static";
-/// The contextual model that can be added.
+/// The contextual model that can be installed.
 pub(crate) const MINILM: &str = "minilm";
-/// An example of a provider's model, for people.
+/// An example of a provider's model, for messages.
 pub(crate) const EXAMPLE_MODEL: &str = "openai/text-embedding-3-small";
 
-/// What the setting may mean.
+/// A value of the setting.
 #[derive(Clone, Debug)]
 pub(crate) enum SemanticModel {
-    /// The model in the binary alone.
+    /// The built-in model only.
     Static,
-    /// The contextual one.
+    /// The contextual model.
     Minilm,
     /// A provider's embeddings.
     Embeddings(ModelSpec),
@@ -45,25 +45,25 @@ impl std::str::FromStr for SemanticModel {
             MINILM => return Ok(Self::Minilm),
             _ => {}
         }
-        let wanted = ModelSpec::parse(text).map_err(|_| refused())?;
-        let is_known = wanted.provider.is_some() || wanted.base_url.is_some();
-        // Whoever is named without a model would be asked for vectors from one that talks.
-        if !is_known || wanted.model.is_none() {
+        let spec = ModelSpec::parse(text).map_err(|_| refused())?;
+        let is_known = spec.provider.is_some() || spec.base_url.is_some();
+        // A provider without a model would use its default chat model for embeddings.
+        if !is_known || spec.model.is_none() {
             return Err(refused());
         }
-        Ok(Self::Embeddings(wanted))
+        Ok(Self::Embeddings(spec))
     }
 }
 
 impl SemanticModel {
-    /// What compares again; none for the model in the binary alone.
+    /// Returns the reranker; `None` for the built-in model only.
     ///
-    /// What is wrong with it is found out when it is first needed.
-    pub(crate) fn reranker(&self, places: &Paths, seed: u64) -> Option<LazyReranker> {
+    /// The model is loaded, and errors occur, when it is first needed.
+    pub(crate) fn reranker(&self, paths: &Paths, seed: u64) -> Option<LazyReranker> {
         match self {
             Self::Static => None,
             Self::Minilm => {
-                let folder = minilm_folder(places);
+                let folder = minilm_folder(paths);
                 Some(LazyReranker::new(MINILM, RerankBudget::LOCAL, move || {
                     if !folder.is_dir() {
                         return Err("it is not installed; run `tl models add minilm`".into());
@@ -71,10 +71,10 @@ impl SemanticModel {
                     Ok(Box::new(ContextualModel::load(MINILM, &folder)?))
                 }))
             }
-            Self::Embeddings(wanted) => {
-                let at = connect_embeddings(places, wanted);
+            Self::Embeddings(spec) => {
+                let at = connect_embeddings(paths, spec);
                 let name = at.as_ref().map_or_else(
-                    |_| display_name(wanted),
+                    |_| display_name(spec),
                     |at| format!("{}/{}", at.provider, at.model),
                 );
                 let provider = at.and_then(|at| {
@@ -88,19 +88,19 @@ impl SemanticModel {
         }
     }
 
-    /// Refuses what cannot work, for somebody who asks for it now.
-    pub(crate) fn validate(&self, places: &Paths) -> Result<()> {
+    /// Checks that an explicitly requested model can be used.
+    pub(crate) fn validate(&self, paths: &Paths) -> Result<()> {
         match self {
             Self::Static => Ok(()),
-            Self::Minilm if minilm_folder(places).is_dir() => Ok(()),
+            Self::Minilm if minilm_folder(paths).is_dir() => Ok(()),
             Self::Minilm => Err(UserError {
                 what: format!("{MINILM} is not installed"),
-                hint: Some("`tl models add minilm` fetches it".to_owned()),
+                hint: Some("`tl models add minilm` downloads it".to_owned()),
                 kind: throughline::ErrorKind::NotFound,
             }
             .into()),
-            Self::Embeddings(wanted) => {
-                let at = connect_embeddings(places, wanted)?;
+            Self::Embeddings(spec) => {
+                let at = connect_embeddings(paths, spec)?;
                 Provider::for_embeddings(at, TimeoutPolicy::default(), 0)
                     .map(|_| ())
                     .map_err(|error| UserError::invalid(error.to_string()).into())
@@ -109,24 +109,24 @@ impl SemanticModel {
     }
 }
 
-/// Where the contextual model is, if it is installed.
-pub(crate) fn minilm_folder(places: &Paths) -> PathBuf {
-    places.models_folder().join(MINILM)
+/// Returns the folder of the contextual model, whether or not it is installed.
+pub(crate) fn minilm_folder(paths: &Paths) -> PathBuf {
+    paths.models_folder().join(MINILM)
 }
 
-/// How a provider's embeddings are reached.
-pub(crate) fn connect_embeddings(places: &Paths, wanted: &ModelSpec) -> Result<ModelEndpoint> {
-    let environment = |name: &str| places.variable(name).map(ToOwned::to_owned);
-    let keys: ApiKeys = load_keys(places)?;
-    let found = resolve_endpoint(wanted, &keys, &environment);
+/// Resolves the endpoint of a provider's embeddings.
+pub(crate) fn connect_embeddings(paths: &Paths, spec: &ModelSpec) -> Result<ModelEndpoint> {
+    let environment = |name: &str| paths.variable(name).map(ToOwned::to_owned);
+    let keys: ApiKeys = load_keys(paths)?;
+    let found = resolve_endpoint(spec, &keys, &environment);
     let found = found.map_err(|error| UserError::invalid(error.to_string()))?;
-    found.ok_or_else(|| UserError::invalid("no provider is named").into())
+    found.ok_or_else(|| UserError::invalid("no provider specified").into())
 }
 
-/// What a person calls it.
-fn display_name(wanted: &ModelSpec) -> String {
+/// Returns PROVIDER/MODEL for display.
+fn display_name(spec: &ModelSpec) -> String {
     let part = |part: &Option<String>| part.clone().unwrap_or_default();
-    format!("{}/{}", part(&wanted.provider), part(&wanted.model))
+    format!("{}/{}", part(&spec.provider), part(&spec.model))
         .trim_matches('/')
         .to_owned()
 }

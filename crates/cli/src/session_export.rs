@@ -1,4 +1,4 @@
-//! Sessions on their way to other systems: what their writers need, with secrets taken out.
+//! Feeds sessions to the writers of other systems' formats, with secrets redacted.
 
 use std::collections::BTreeMap;
 
@@ -11,14 +11,14 @@ use throughline_formats::{Blobs, ExportMetadata, SessionExport, SessionWriter};
 use crate::app::App;
 use crate::commands::export::SecretRedactor;
 
-/// Entries read at a time.
+/// Entries read per page.
 const PAGE_SIZE: usize = 200;
-/// Messages a working set has.
+/// Number of messages in a working set.
 const WORKING_SET_MESSAGES: usize = 20;
-/// The window of the systems that keep working sets.
+/// The context window of the systems that use working sets, in tokens.
 const WORKING_SET_WINDOW: u64 = 100_000;
 
-/// What a writer must know of a session before its first entry.
+/// Returns what a writer needs to know before the first entry.
 pub(crate) async fn export_head(
     app: &App,
     session: &Session,
@@ -28,15 +28,15 @@ pub(crate) async fn export_head(
     let checkpoint = session.checkpoint().await?;
     let folder = record.info.workspace.clone();
     let folder = folder.unwrap_or_else(|| app.paths.working_folder.to_string_lossy().into_owned());
-    let mut card = record.info;
+    let mut info = record.info;
     if !secrets.reveal {
-        for text in std::iter::once(&mut card.preview).chain(&mut card.description) {
+        for text in std::iter::once(&mut info.preview).chain(&mut info.description) {
             *text = throughline::redact(text).into_owned();
         }
     }
     Ok(ExportMetadata {
         header: session.header().await?,
-        info: card,
+        info,
         state: record.state,
         summary: checkpoint.map(|(entry, checkpoint)| {
             let summary = if secrets.reveal {
@@ -50,7 +50,7 @@ pub(crate) async fn export_head(
     })
 }
 
-/// Every entry of a session, as it may be seen, page by page with the files it names.
+/// Calls a function with every page of redacted entries and their attachments.
 async fn for_each_entry(
     app: &App,
     session: &Session,
@@ -71,8 +71,8 @@ async fn for_each_entry(
             let entry = redact_entry(session, stored, secrets)?;
             let mut blobs = Blobs::new();
             for blob in attachment_digests(&entry) {
-                if let std::collections::hash_map::Entry::Vacant(place) = blobs.entry(blob) {
-                    place.insert(tl.blob(&blob).await?);
+                if let std::collections::hash_map::Entry::Vacant(slot) = blobs.entry(blob) {
+                    slot.insert(tl.blob(&blob).await?);
                 }
             }
             each(entry, &blobs)?;
@@ -80,7 +80,7 @@ async fn for_each_entry(
     }
 }
 
-/// An entry as it may be seen.
+/// Returns an entry with secrets redacted.
 pub(crate) fn redact_entry(
     session: &Session,
     stored: StoredEntry,
@@ -95,14 +95,14 @@ pub(crate) fn redact_entry(
     })?)
 }
 
-/// The attachments an entry names.
+/// Returns the digests of an entry's attachments.
 pub(crate) fn attachment_digests(entry: &Entry) -> Vec<Digest> {
     let message = entry.message().into_iter();
     let files = message.flat_map(|message| message.content.attachments());
     files.map(|file| file.blob).collect()
 }
 
-/// Gives a session to a writer.
+/// Writes a session with a format's writer.
 pub(crate) async fn write_session(
     app: &App,
     session: &Session,
@@ -116,7 +116,7 @@ pub(crate) async fn write_session(
     Ok(writer.finish()?)
 }
 
-/// A whole session, for documents that are written whole.
+/// Loads a whole session, for formats that are written in one piece.
 pub(crate) async fn load_full_session(
     app: &App,
     session: &Session,
@@ -125,13 +125,13 @@ pub(crate) async fn load_full_session(
     let head = export_head(app, session, secrets).await?;
     let mut entries = Vec::new();
     let mut documents: BTreeMap<String, Json> = BTreeMap::new();
-    let standing: Vec<Seq> = head.state.context.values().copied().collect();
+    let current_documents: Vec<Seq> = head.state.context.values().copied().collect();
     for_each_entry(app, session, secrets, |entry, _| {
         if let Body::ContextSet {
             document,
             content: Some(content),
         } = &entry.body
-            && standing.contains(&entry.seq)
+            && current_documents.contains(&entry.seq)
         {
             documents.insert(document.clone(), content.clone());
         }
@@ -164,7 +164,7 @@ pub(crate) async fn load_full_session(
     })
 }
 
-/// What was said, in the order of a conversation, for a prompt: who, and what.
+/// Returns the role and text of a message for a prompt.
 pub(crate) fn prompt_line(entry: &Entry) -> Option<(&'static str, String)> {
     let message = entry.message()?;
     let mut parts = Vec::new();

@@ -1,11 +1,11 @@
-//! Being asked to stop, by commands that finish what they have begun.
+//! Graceful shutdown on SIGINT and SIGTERM for commands that finish what they started.
 //!
-//! From [`StopSignals::listen`] on, SIGINT and SIGTERM no longer end the process at once: the
-//! command stops taking in more, finishes, reports what it did, and exits.
+//! After [`StopSignals::listen`], these signals no longer end the process at once: the command
+//! stops reading input, finishes, reports what it did, and exits.
 
 use std::io;
 
-/// The signals that ask a program to stop.
+/// Receives SIGINT and SIGTERM.
 #[derive(Debug)]
 pub(crate) struct StopSignals {
     #[cfg(unix)]
@@ -29,7 +29,7 @@ impl StopSignals {
         Ok(Self {})
     }
 
-    /// Waits for one of them; gives the exit code that stands for it, 128 and its number.
+    /// Waits for a signal; returns its exit code, 128 plus the signal number.
     #[cfg(unix)]
     pub(crate) async fn received(&mut self) -> u8 {
         tokio::select! {

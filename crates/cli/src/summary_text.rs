@@ -1,11 +1,11 @@
-//! A summary as a person reads it: what there is of each sort, and nothing about the rest.
+//! Renders a summary as titled lists, without empty ones.
 
 use throughline::Summary;
 
 use crate::markdown::wrap_plain;
 use crate::ui::Ui;
 
-/// All that a summary says.
+/// Renders all lists of a summary.
 pub(crate) fn render_summary(ui: &Ui, summary: &Summary) -> String {
     let background: Vec<_> = Some(summary.background.clone())
         .filter(|text| !text.is_empty())
@@ -28,7 +28,7 @@ pub(crate) fn render_summary(ui: &Ui, summary: &Summary) -> String {
     )
 }
 
-/// Lists under their titles, without those that are empty.
+/// Renders lists under their titles, skipping empty ones.
 pub(crate) fn render_lists(ui: &Ui, lists: &[(&str, &Vec<String>)]) -> String {
     let mut text = String::new();
     for (title, items) in lists.iter().filter(|(_, items)| !items.is_empty()) {

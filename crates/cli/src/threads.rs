@@ -1,4 +1,5 @@
-//! Starts threads. A system that has none to give is an error for the person, not a panic.
+//! Starts threads and the async runtime, reporting a lack of threads as an error instead of
+//! panicking.
 
 use std::thread::{Builder, JoinHandle};
 
@@ -7,11 +8,11 @@ use tokio::runtime::Runtime;
 
 use crate::error_report::UserError;
 
-/// Makes a runtime that has a thread for what blocks. Without one it panics when it is first
-/// asked to run such a thing, so that a system without threads is found out here.
+/// Builds the runtime after checking that a thread can be started. The runtime would panic
+/// later if it could not start a thread for blocking work.
 pub(crate) fn build_runtime(builder: &mut tokio::runtime::Builder) -> Result<Runtime> {
     let probe = spawn_thread("the program", || ())?;
-    // It has nothing to do, and so nothing to panic about.
+    // The thread does nothing and cannot panic.
     let _ = probe.join();
     let runtime = builder.build().map_err(|error| UserError {
         what: format!("the program cannot start: {error}"),
@@ -22,15 +23,15 @@ pub(crate) fn build_runtime(builder: &mut tokio::runtime::Builder) -> Result<Run
     Ok(runtime)
 }
 
-/// Runs something on a thread of its own; `what` says what it is for.
+/// Runs a function on a new thread; `what` describes its purpose for the error message.
 pub(crate) fn spawn_thread<T: Send + 'static>(
     what: &'static str,
     work: impl FnOnce() -> T + Send + 'static,
 ) -> Result<JoinHandle<T>> {
     let spawned = Builder::new().spawn(work);
     Ok(spawned.map_err(|error| UserError {
-        what: format!("no thread can be started for {what}: {error}"),
-        hint: Some("end other programs, or raise the limit on processes (`ulimit -u`)".into()),
+        what: format!("cannot start a thread for {what}: {error}"),
+        hint: Some("stop other programs, or raise the process limit (`ulimit -u`)".into()),
         kind: throughline::ErrorKind::Unavailable,
     })?)
 }

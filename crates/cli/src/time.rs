@@ -1,10 +1,10 @@
-//! Times as people write and read them.
+//! Parses and formats times and durations of the command line.
 
 use jiff::{SignedDuration, Timestamp, tz::TimeZone};
 
-/// A length of time: `30d`, `12h`, `45m`, `10s`, `2w`, or several together.
+/// Parses a duration: `30d`, `12h`, `45m`, `10s`, `2w`, or a combination.
 pub(crate) fn parse_duration(text: &str) -> Result<SignedDuration, String> {
-    let wrong = || format!("{text:?} is not a length of time: use 30d, 12h, 45m, 10s or 2w");
+    let wrong = || format!("{text:?} is not a duration: use 30d, 12h, 45m, 10s or 2w");
     let mut total = SignedDuration::ZERO;
     let mut digits = String::new();
     for c in text.trim().chars() {
@@ -33,7 +33,7 @@ pub(crate) fn parse_duration(text: &str) -> Result<SignedDuration, String> {
     Ok(total)
 }
 
-/// An instant: RFC 3339, a day, or a length of time ago.
+/// Parses an instant: RFC 3339, a day, or an age.
 pub(crate) fn parse_instant(
     text: &str,
     now: Timestamp,
@@ -57,7 +57,7 @@ pub(crate) fn parse_instant(
     ))
 }
 
-/// A time of day, or a day and time where it is not today.
+/// Formats a time of day, with the date if it is not today.
 pub(crate) fn format_time(at: Timestamp, now: Timestamp, zone: &TimeZone) -> String {
     let local = at.to_zoned(zone.clone());
     let format = if local.date() == now.to_zoned(zone.clone()).date() {

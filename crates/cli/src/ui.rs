@@ -1,6 +1,6 @@
-//! What a person sees: colours, widths, tables, progress.
+//! Terminal output: colors, widths, tables, progress bars and paging.
 //!
-//! stdout is data, stderr is talk. Nothing here decides what is said.
+//! Data goes to stdout, status messages to stderr. The texts come from the callers.
 
 use std::borrow::Cow;
 use std::fmt::Display;
@@ -13,7 +13,7 @@ use serde::Serialize;
 
 use crate::markdown::{sanitize, wrap_plain};
 
-/// When to use colour.
+/// When to use color.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Color {
     /// On a terminal, unless `NO_COLOR` is set.
@@ -38,7 +38,7 @@ impl std::str::FromStr for Color {
     }
 }
 
-/// Which part of a long text is shown first.
+/// Which end of a long text the pager shows first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum PageStart {
     /// Its beginning.
@@ -47,16 +47,16 @@ pub(crate) enum PageStart {
     End,
 }
 
-/// The terminal, or what stands in for it.
+/// The output streams and their capabilities.
 #[derive(Clone, Debug)]
 pub(crate) struct Ui {
     /// Whether data is printed as JSON.
     pub(crate) json: bool,
-    /// Columns.
+    /// Width in columns.
     pub(crate) width: usize,
     /// The program that pages long output.
     pub(crate) pager: Option<String>,
-    /// Rows, where the terminal can draw over what it shows.
+    /// Height in rows, if the terminal supports redrawing.
     pub(crate) height: Option<usize>,
     color_out: bool,
     color_err: bool,
@@ -80,19 +80,19 @@ impl Ui {
         }
     }
 
-    /// Whether a person reads stdout.
+    /// Returns whether stdout is a terminal.
     pub(crate) fn is_terminal(&self) -> bool {
         io::stdout().is_terminal()
     }
 
-    /// The same on a terminal that can draw over what it shows.
+    /// Enables redrawing on a terminal that supports it.
     pub(crate) fn with_redraw(mut self) -> Self {
         let size = terminal_size::terminal_size().filter(|_| self.is_terminal());
         self.height = size.map(|(_, height)| usize::from(height.0));
         self
     }
 
-    /// Whether stdout has colour.
+    /// Returns whether stdout is colored.
     pub(crate) fn color(&self) -> bool {
         self.color_out
     }
@@ -112,7 +112,7 @@ impl Ui {
         out.flush()
     }
 
-    /// Prints data as JSON that people can read too.
+    /// Prints data as indented JSON.
     pub(crate) fn json(&self, value: &impl Serialize) -> io::Result<()> {
         let mut out = io::stdout().lock();
         serde_json::to_writer_pretty(&mut out, value)?;
@@ -120,19 +120,19 @@ impl Ui {
         out.flush()
     }
 
-    /// Tells the person something.
+    /// Prints a status message to stderr.
     pub(crate) fn status(&self, text: impl Display) {
-        // Talk that nobody can hear is not worth failing for.
+        // A status message that cannot be printed is not an error.
         let _ = writeln!(io::stderr(), "{}", self.wrap_status(&text.to_string()));
     }
 
-    /// Tells the person something they should know.
+    /// Prints a warning to stderr.
     pub(crate) fn warn(&self, text: impl Display) {
         let style = AnsiColor::Yellow.on_default().bold();
         self.print_labelled(style, "warning:", &text.to_string());
     }
 
-    /// What went wrong, and what to do.
+    /// Prints an error and its hint to stderr.
     pub(crate) fn error(&self, message: &str, hint: Option<&str>) {
         let style = AnsiColor::Red.on_default().bold();
         self.print_labelled(style, "error:", &sanitize(message));
@@ -153,8 +153,7 @@ impl Ui {
         paint(self.color_err, style, text)
     }
 
-    /// Talk as the terminal has room for it: broken between words. What is styled has
-    /// been laid out already.
+    /// Wraps a status message to the terminal's width. Styled text is already laid out.
     pub(crate) fn wrap_status<'t>(&self, text: &'t str) -> Cow<'t, str> {
         use unicode_width::UnicodeWidthStr;
         let fits = text.lines().all(|line| line.width() <= self.width);
@@ -167,27 +166,27 @@ impl Ui {
             .into()
     }
 
-    /// Text in a style, where there is colour.
+    /// Styles text, if stdout is colored.
     pub(crate) fn paint(&self, style: Style, text: &str) -> String {
         paint(self.color_out, style, text)
     }
 
-    /// Less important text.
+    /// Dims text for stdout.
     pub(crate) fn dim(&self, text: &str) -> String {
         self.paint(Style::new().dimmed(), text)
     }
 
-    /// Less important talk.
+    /// Dims text for stderr.
     pub(crate) fn dim_err(&self, text: &str) -> String {
         self.paint_err(Style::new().dimmed(), &self.wrap_status(text))
     }
 
-    /// More important text.
+    /// Makes text bold for stdout.
     pub(crate) fn bold(&self, text: &str) -> String {
         self.paint(Style::new().bold(), text)
     }
 
-    /// A bar for work whose length is known, on stderr where a person is.
+    /// Returns a progress bar on stderr, hidden without a terminal.
     pub(crate) fn progress(&self, what: &'static str, unit: &str) -> ProgressBar {
         let bar = ProgressBar::with_draw_target(
             None,
@@ -205,7 +204,7 @@ impl Ui {
         bar.with_message(what)
     }
 
-    /// A sign that something is under way, on stderr where a person is.
+    /// Returns a spinner on stderr, hidden without a terminal.
     pub(crate) fn spinner(&self, what: &'static str) -> ProgressBar {
         if !io::stderr().is_terminal() {
             return ProgressBar::hidden();
@@ -215,7 +214,7 @@ impl Ui {
         spinner
     }
 
-    /// A share of the whole, as a bar of this many columns.
+    /// Draws `part` of `whole` as a bar of this many columns.
     pub(crate) fn bar(&self, part: u64, whole: u64, columns: usize) -> String {
         const EIGHTHS: [char; 8] = [' ', '▏', '▎', '▍', '▌', '▋', '▊', '▉'];
         if whole == 0 {
@@ -259,7 +258,7 @@ impl Ui {
     }
 }
 
-/// Shows text in a pager; false if there is none to be had.
+/// Shows text in a pager; returns false if it cannot be started.
 fn run_pager(pager: &str, text: &str, start: PageStart) -> bool {
     let mut words = pager.split_whitespace();
     let Some(program) = words.next() else {
@@ -277,7 +276,7 @@ fn run_pager(pager: &str, text: &str, start: PageStart) -> bool {
         return false;
     };
     if let Some(mut stdin) = child.stdin.take() {
-        // The person may leave before the end.
+        // The user may quit the pager early.
         let _ = stdin.write_all(text.as_bytes());
     }
     child.wait().is_ok()
@@ -291,13 +290,13 @@ fn paint(color: bool, style: Style, text: &str) -> String {
     }
 }
 
-/// A table without lines, as wide as what is in it and no wider than the screen.
+/// A table without borders that fits the screen.
 pub(crate) struct Table {
     head: Vec<&'static str>,
     rows: Vec<Vec<String>>,
     /// Columns aligned to the right.
     right_aligned: Vec<usize>,
-    /// The column that gives way where there is no room.
+    /// The column that shrinks if the table is too wide.
     elastic: usize,
 }
 
@@ -318,7 +317,7 @@ impl Table {
 
     pub(crate) fn render(&self, ui: &Ui) -> String {
         use unicode_width::UnicodeWidthStr;
-        // A column that nothing is in tells nothing.
+        // Empty columns are hidden.
         let shown: Vec<usize> = (0..self.head.len())
             .filter(|column| self.rows.iter().any(|row| !row[*column].is_empty()))
             .collect();
@@ -338,12 +337,12 @@ impl Table {
         }
         let line = |cells: &dyn Fn(usize) -> String| {
             let mut line = String::new();
-            for (place, column) in shown.iter().enumerate() {
-                if place > 0 {
+            for (position, column) in shown.iter().enumerate() {
+                if position > 0 {
                     line.push_str("  ");
                 }
-                let cell = truncate(&cells(*column), widths[place]);
-                let space = " ".repeat(widths[place].saturating_sub(cell.width()));
+                let cell = truncate(&cells(*column), widths[position]);
+                let space = " ".repeat(widths[position].saturating_sub(cell.width()));
                 if self.right_aligned.contains(column) {
                     line.extend([space, cell]);
                 } else {
@@ -362,7 +361,7 @@ impl Table {
     }
 }
 
-/// A text cut to so many columns.
+/// Truncates a text to a number of columns.
 pub(crate) fn truncate(text: &str, columns: usize) -> String {
     use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
     if text.width() <= columns {

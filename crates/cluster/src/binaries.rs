@@ -1,4 +1,4 @@
-//! PostgreSQL's programs: where they are, and whom they run as.
+//! Finds PostgreSQL's binaries and the user they run as.
 
 use std::ffi::OsStr;
 use std::os::unix::process::CommandExt as _;
@@ -7,27 +7,27 @@ use std::process::Command;
 
 use anyhow::{Context, Result, bail};
 
-/// Tells tests where the programs are, where that is nowhere usual.
+/// The environment variable with the folder of the binaries, if it is unusual.
 pub const BINARIES_VARIABLE: &str = "TL_TEST_POSTGRES_PROGRAMS";
 
-/// PostgreSQL's programs, run as a user who may.
+/// PostgreSQL's binaries, and the user they run as.
 #[derive(Clone, Debug)]
 pub struct PostgresBinaries {
     folder: PathBuf,
-    /// Whom they run as, where this runs as root.
+    /// The user and group they run as, if this process runs as root.
     user: Option<(u32, u32)>,
 }
 
 impl PostgresBinaries {
-    /// Those that are there already: on the path, or where Debian puts them, newest first.
+    /// Finds installed binaries: on the path, or where Debian puts them, newest first.
     pub fn find() -> Option<Self> {
         Self::in_folder(find_folder()?).ok()
     }
 
-    /// Those in a folder.
+    /// Uses the binaries in a folder.
     pub fn in_folder(folder: PathBuf) -> Result<Self> {
         if !has_all_programs(&folder) {
-            bail!("{} has no PostgreSQL", folder.display());
+            bail!("{} does not contain PostgreSQL", folder.display());
         }
         Ok(Self {
             folder,
@@ -35,12 +35,15 @@ impl PostgresBinaries {
         })
     }
 
-    /// Those that are there, for a test that needs a server of its own. Where there are none
-    /// it is told that the test is skipped, but in CI that is a failure.
+    /// Finds installed binaries for a test that starts its own server. If there are none,
+    /// prints that the test is skipped; in CI that is a failure.
     ///
     /// # Panics
     /// In CI if there are none.
-    #[expect(clippy::disallowed_methods, reason = "how a test learns of it")]
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "the environment tells a test where they are"
+    )]
     pub fn for_tests() -> Option<Self> {
         let found = match std::env::var_os(BINARIES_VARIABLE) {
             Some(folder) => Self::in_folder(folder.into()).ok(),
@@ -49,19 +52,19 @@ impl PostgresBinaries {
         if found.is_none() {
             assert!(
                 std::env::var("CI").is_err(),
-                "there is no PostgreSQL: in CI that is a failure"
+                "PostgreSQL is not installed, which is an error in CI"
             );
-            eprintln!("SKIPPED: there is no PostgreSQL here to start a server of one's own");
+            eprintln!("SKIPPED: PostgreSQL is not installed");
         }
         found
     }
 
-    /// Where they are.
+    /// Returns their folder.
     pub fn folder(&self) -> &Path {
         &self.folder
     }
 
-    /// Gives a file or folder to whom they run as.
+    /// Makes the server's user the owner of a file or folder.
     pub(crate) fn chown_to_server_user(&self, path: &Path) -> Result<()> {
         if let Some((user, group)) = self.user {
             std::os::unix::fs::chown(path, Some(user), Some(group))?;
@@ -69,14 +72,15 @@ impl PostgresBinaries {
         Ok(())
     }
 
-    /// One of them, to be run in a folder.
+    /// Returns a command for one of the binaries, run in a folder.
     pub(crate) fn command(&self, name: &str, within: &Path) -> Command {
         let mut command = self.command_as_user(self.folder.join(name));
         command.current_dir(within).env("LC_ALL", "C");
         command
     }
 
-    /// A script, run as they are and not stopped by what is typed at a terminal.
+    /// Returns a command for a shell script that runs as the same user and ignores terminal
+    /// signals.
     pub(crate) fn shell(&self, script: &str) -> Command {
         let mut command = self.command_as_user("sh");
         command.args(["-c", script, "sh"]).process_group(0);
@@ -93,11 +97,14 @@ impl PostgresBinaries {
 }
 
 fn find_folder() -> Option<PathBuf> {
-    #[expect(clippy::disallowed_methods, reason = "where programs are looked for")]
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "the search path is in the environment"
+    )]
     let path = std::env::var_os("PATH").unwrap_or_default();
     let on_path = std::env::split_paths(&path).find(|folder| folder.join("initdb").exists());
     if let Some(folder) = on_path {
-        // A link to one program says where the others are.
+        // A link to one of the binaries leads to the others.
         let program = folder.join("initdb").canonicalize().ok()?;
         let folder = program.parent().map(Path::to_owned);
         return folder.filter(|folder| has_all_programs(folder));
@@ -130,12 +137,12 @@ fn query_id(arguments: &[&str]) -> Result<u32> {
         .with_context(|| format!("`id {}` says {text:?}", arguments.join(" ")))
 }
 
-/// Whether this runs as root.
+/// Returns whether this process runs as root.
 pub fn is_root() -> Result<bool> {
     Ok(query_id(&["-u"])? == 0)
 }
 
-/// Whom a server is to run as, where this runs as root.
+/// Returns the user that a server runs as, if this process runs as root.
 fn find_server_user() -> Result<Option<(u32, u32)>> {
     if !is_root()? {
         return Ok(None);
@@ -145,5 +152,5 @@ fn find_server_user() -> Result<Option<(u32, u32)>> {
             return Ok(Some((user, group)));
         }
     }
-    bail!("PostgreSQL does not run as root, and there is no user `postgres` or `nobody`")
+    bail!("PostgreSQL cannot run as root, and there is no user `postgres` or `nobody`")
 }

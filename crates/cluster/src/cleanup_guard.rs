@@ -1,4 +1,4 @@
-//! What takes a server down when whoever started it is killed.
+//! Stops a server when the process that started it is killed.
 
 use std::path::Path;
 use std::process::{Child, Stdio};
@@ -7,15 +7,15 @@ use anyhow::{Context, Result};
 
 use crate::{PostgresBinaries, data_folder_in};
 
-/// Waits until nobody holds the other end of its input, then stops the server and removes
-/// its folder: `$1` `pg_ctl`, `$2` the data, `$3` the folder.
+/// Waits until the other end of its input is closed, then stops the server and removes its
+/// folder. Arguments: `$1` is `pg_ctl`, `$2` the data folder, `$3` the folder to remove.
 const CLEANUP_SCRIPT: &str = r#"cat > /dev/null
 cd /
 [ -d "$3" ] || exit 0
 "$1" stop --mode=immediate --silent --pgdata "$2" 2> /dev/null
 rm -rf "$3""#;
 
-/// A process that is left when this one is killed, and clears up.
+/// A helper process that survives this one and cleans up after it.
 #[derive(Debug)]
 pub(crate) struct CleanupGuard(Child);
 
@@ -29,7 +29,7 @@ impl CleanupGuard {
             .stdout(Stdio::null())
             .stderr(Stdio::null())
             .spawn()
-            .context("nothing can be started that looks after PostgreSQL")?;
+            .context("the cleanup process of PostgreSQL cannot be started")?;
         Ok(Self(child))
     }
 }

@@ -1,4 +1,4 @@
-//! Something between a program and its database that cuts connections.
+//! A proxy between a program and its database that injects connection faults.
 
 use std::io::{self, Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
@@ -8,21 +8,21 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-/// How a commit is told in the wire's simple form.
+/// A commit in the simple query protocol.
 const COMMIT_MESSAGE: &[u8] = b"Q\x00\x00\x00\x0bCOMMIT\x00";
 
-/// How the statement begins that appends and commits by itself.
+/// The beginning of the statement that appends and commits by itself.
 const APPEND_STATEMENT: &[u8] = b"SELECT throughline.append";
 
-/// How the start of a transaction is written in the wire's simple form, after the length.
+/// The beginning of a transaction in the simple query protocol, after the length.
 const BEGIN_STATEMENT: &[u8] = b"BEGIN ISOLATION LEVEL";
 
-/// Long enough for a database to commit what nobody will hear of.
+/// Long enough for the database to commit before the connection is cut.
 const COMMIT_GRACE: Duration = Duration::from_millis(30);
 
-/// Stands between a program and its database. Of every three commits that pass it cuts the
-/// connection of one, by turns before the database hears of it and before the program hears
-/// what became of it.
+/// A proxy between a program and its database. It cuts the connection at one of every three
+/// commits, alternately before the database receives the commit and before the program
+/// receives the response.
 #[derive(Debug)]
 pub struct FaultProxy {
     port: u16,
@@ -35,19 +35,20 @@ struct ProxyState {
     is_cutting: AtomicBool,
     commits: AtomicUsize,
     cuts: AtomicUsize,
-    /// Whether every `BEGIN` is made to fail.
+    /// Whether every `BEGIN` fails.
     is_failing_begins: AtomicBool,
-    /// Whether the answer to the next commit is lost, and nobody gets through after it.
+    /// Whether the response to the next commit is lost and all connections after it are
+    /// refused.
     is_losing_next: AtomicBool,
-    /// Nobody gets through.
+    /// Whether all connections are refused.
     is_refusing: AtomicBool,
-    /// Nothing that the database answers gets through.
+    /// Whether the database's responses are held back.
     is_holding_responses: AtomicBool,
     connections: Mutex<Vec<TcpStream>>,
 }
 
 impl ProxyState {
-    /// Whether to cut here, and if so whether the database hears of the commit.
+    /// Returns whether to cut here, and if so whether the database still receives the commit.
     fn decide_cut(&self) -> Option<bool> {
         if self.is_losing_next.swap(false, Ordering::Relaxed) {
             self.is_refusing.store(true, Ordering::Relaxed);
@@ -66,16 +67,16 @@ impl ProxyState {
     }
 }
 
-/// Where a database is.
+/// The address of a database.
 #[derive(Clone, Debug)]
 pub enum Upstream {
-    /// Behind a socket of this machine.
+    /// A local socket.
     Socket(PathBuf),
-    /// At a host and a port.
+    /// A host and a port.
     Host(String, u16),
 }
 
-/// A connection to it.
+/// A connection to the database.
 trait Connection: Read + Write + Send {
     fn try_clone_boxed(&self) -> io::Result<Box<dyn Connection>>;
     fn close(&self);
@@ -111,7 +112,7 @@ impl Upstream {
 }
 
 impl FaultProxy {
-    /// Stands before a database, on a port of this machine.
+    /// Starts a proxy for a database, on a local port.
     pub fn start(database: Upstream) -> io::Result<Self> {
         let listener = TcpListener::bind("127.0.0.1:0")?;
         let port = listener.local_addr()?.port();
@@ -124,7 +125,7 @@ impl FaultProxy {
                     continue;
                 }
                 if let Ok(server) = database.connect() {
-                    // A connection that cannot be passed on is one that is cut.
+                    // A connection that cannot be forwarded counts as cut.
                     let _ = forward(client, server, &passing);
                 }
             }
@@ -132,49 +133,49 @@ impl FaultProxy {
         Ok(Self { port, shared })
     }
 
-    /// The port to connect to instead of the database.
+    /// Returns the port to connect to instead of the database.
     pub fn port(&self) -> u16 {
         self.port
     }
 
-    /// How many commits have been cut.
+    /// Returns how many commits have been cut.
     pub fn cuts(&self) -> usize {
         self.shared.cuts.load(Ordering::Relaxed)
     }
 
-    /// Whether commits are cut from now on.
+    /// Sets whether commits are cut from now on.
     pub fn cut_commits(&self, cutting: bool) {
         self.shared.is_cutting.store(cutting, Ordering::Relaxed);
     }
 
-    /// Whether every `BEGIN` fails from now on, as one does that is cancelled: the database
-    /// answers it with an error and goes on with the statements sent after it.
+    /// Sets whether every `BEGIN` fails from now on, as if it were canceled: the database
+    /// returns an error and continues with the statements sent after it.
     pub fn fail_begins(&self, failing: bool) {
         self.shared
             .is_failing_begins
             .store(failing, Ordering::Relaxed);
     }
 
-    /// Has the database commit what comes next, loses its answer, and lets nobody through from
-    /// then on.
+    /// Lets the database commit the next transaction, drops its response, and refuses all
+    /// connections from then on.
     pub fn lose_next_commit(&self) {
         self.shared.is_losing_next.store(true, Ordering::Relaxed);
     }
 
-    /// Whether the database seems to hang: it hears everything, and its answers are held back
-    /// until this is over.
+    /// Sets whether the database seems to hang: it receives everything, but its responses are
+    /// held back until this is reset.
     pub fn hold_responses(&self, silent: bool) {
         self.shared
             .is_holding_responses
             .store(silent, Ordering::Relaxed);
     }
 
-    /// Lets nobody through from now on, or everybody again.
+    /// Sets whether connections are refused from now on.
     pub fn refuse_connections(&self, shut: bool) {
         self.shared.is_refusing.store(shut, Ordering::Relaxed);
     }
 
-    /// Cuts every connection there is.
+    /// Closes every open connection.
     pub fn close_connections(&self) {
         for client in self.shared.connections().drain(..) {
             client.close();
@@ -190,7 +191,7 @@ impl ProxyState {
     }
 }
 
-/// Passes on what both say, each way in a thread of its own, until one is silent or is cut.
+/// Forwards both directions, each in its own thread, until one side closes or is cut.
 fn forward(
     client: TcpStream,
     server: Box<dyn Connection>,
@@ -247,57 +248,58 @@ fn forward_requests(
         if shared.is_failing_begins.load(Ordering::Relaxed) {
             corrupt_begins(&mut buffer[..read]);
         }
-        let asked = &buffer[..read];
-        let commits = commits.detect(asked);
+        let bytes = &buffer[..read];
+        let commits = commits.detect(bytes);
         match if commits { shared.decide_cut() } else { None } {
             Some(false) => return Ok(()),
             Some(true) => {
-                // The answer comes too late for the client.
+                // Close first, so that the response comes too late for the client.
                 client.close();
-                server.write_all(asked)?;
+                server.write_all(bytes)?;
                 std::thread::sleep(COMMIT_GRACE);
                 return Ok(());
             }
-            None => server.write_all(asked)?,
+            None => server.write_all(bytes)?,
         }
     }
 }
 
-/// Turns every `BEGIN` into something of the same length that the database refuses.
-fn corrupt_begins(asked: &mut [u8]) {
-    let begins = |asked: &[u8]| {
-        asked
+/// Turns every `BEGIN` into something of the same length that the database rejects.
+fn corrupt_begins(bytes: &mut [u8]) {
+    let begins = |bytes: &[u8]| {
+        bytes
             .windows(BEGIN_STATEMENT.len())
             .position(|here| here == BEGIN_STATEMENT)
     };
-    while let Some(at) = begins(asked) {
-        asked[at] = b'b';
-        asked[at + 4] = b'x';
+    while let Some(at) = begins(bytes) {
+        bytes[at] = b'b';
+        bytes[at + 4] = b'x';
     }
 }
 
-/// What commits on a connection: the word, and the statements that do so by themselves, by the
-/// names they were prepared under here.
+/// Detects commits on a connection: `COMMIT` itself, and statements that commit by themselves,
+/// by the names they were prepared under.
 #[derive(Default)]
 struct CommitDetector {
     statements: Vec<Vec<u8>>,
 }
 
 impl CommitDetector {
-    fn detect(&mut self, asked: &[u8]) -> bool {
-        let find = |part: &[u8]| asked.windows(part.len()).position(|here| here == part);
+    fn detect(&mut self, bytes: &[u8]) -> bool {
+        let find = |part: &[u8]| bytes.windows(part.len()).position(|here| here == part);
         if let Some(at) = find(APPEND_STATEMENT) {
-            // "P", the length, the name, a zero, and then the statement.
-            let before = &asked[..at.saturating_sub(1)];
+            // A parse message: "P", the length, the name, a zero, and then the statement.
+            let before = &bytes[..at.saturating_sub(1)];
             let name = before.iter().rposition(|byte| *byte == b'P');
             let name = name.and_then(|start| before.get(start + 5..));
             let name = name.map(|name| [b"\0", name, b"\0"].concat());
             self.statements.extend(name);
         }
-        // "B", the length, no portal's name, and then the statement's.
+        // A bind message: "B", the length, an empty portal name, and then the statement's
+        // name.
         let bound = |name: &Vec<u8>| {
             let at = find(name)?;
-            at.checked_sub(5).filter(|start| asked[*start] == b'B')
+            at.checked_sub(5).filter(|start| bytes[*start] == b'B')
         };
         find(COMMIT_MESSAGE).is_some() || self.statements.iter().any(|name| bound(name).is_some())
     }

@@ -1,10 +1,9 @@
-//! A PostgreSQL of one's own, for tests and chores: its programs are found, and a server is
-//! started in a folder that goes with it.
+//! Starts temporary PostgreSQL servers, for tests and development tasks.
 //!
-//! It runs as an unprivileged user where this runs as root, since it refuses to be root
-//! itself. It can be stopped as if the power had failed and started again, copied to a
-//! replica that follows it, and reached through something that [cuts](Cutter)
-//! connections.
+//! Each [`Cluster`] runs in its own folder, which is removed with it. The server runs as an
+//! unprivileged user if this process runs as root, since PostgreSQL refuses to run as root. It
+//! can be stopped as if the power had failed and restarted, copied to a streaming replica, and
+//! reached through a [`FaultProxy`] that cuts connections.
 
 mod binaries;
 mod cleanup_guard;
@@ -21,26 +20,26 @@ pub use binaries::{BINARIES_VARIABLE, PostgresBinaries, is_root};
 use cleanup_guard::CleanupGuard;
 pub use fault_proxy::{FaultProxy, Upstream};
 
-/// The port in the names of sockets, where nothing listens on a real one.
+/// The port number in socket names, even if the server does not listen on TCP.
 const SOCKET_PORT: u16 = 5432;
 
-/// A server in a folder of its own, stopped and removed with this, and also if this process
-/// is killed.
+/// A server in its own folder, stopped and removed when this is dropped, and also if this
+/// process is killed.
 #[derive(Debug)]
 pub struct Cluster {
     binaries: PostgresBinaries,
     folder: PathBuf,
     settings: Vec<String>,
-    /// The port it listens on, where it is to be reached over TCP.
+    /// The TCP port it listens on, if any.
     port: Option<u16>,
     server: Option<Child>,
-    /// Dropped last: there is nothing left for it to do then.
+    /// Dropped last, when there is nothing left to clean up.
     _guard: CleanupGuard,
 }
 
 impl Cluster {
-    /// Starts a server that is reached by a socket in its folder, so that nobody else gets
-    /// in, with these settings besides (`name=value`).
+    /// Starts a server that is only reachable through a socket in its folder, so that no one
+    /// else can connect, with additional settings (`name=value`).
     pub fn start(programs: &PostgresBinaries, settings: &[&str]) -> Result<Self> {
         let mut cluster = Self::create(programs, settings)?;
         cluster.initialize()?;
@@ -48,11 +47,11 @@ impl Cluster {
         Ok(cluster)
     }
 
-    /// Starts a server that is reached over TCP as well, on this machine.
+    /// Starts a server that is also reachable over TCP on this machine.
     pub fn start_with_tcp(programs: &PostgresBinaries, settings: &[&str]) -> Result<Self> {
         let mut cluster = Self::create(programs, settings)?;
         cluster.initialize()?;
-        // Free a moment ago, and so most likely now.
+        // The port was free a moment ago, so it most likely still is.
         let free = std::net::TcpListener::bind("127.0.0.1:0")?;
         cluster.port = Some(free.local_addr()?.port());
         drop(free);
@@ -63,7 +62,7 @@ impl Cluster {
     fn create(programs: &PostgresBinaries, settings: &[&str]) -> Result<Self> {
         static MADE: AtomicU32 = AtomicU32::new(0);
         let made = MADE.fetch_add(1, Ordering::Relaxed);
-        // Short: the name of a socket has no more than a hundred bytes.
+        // Short, since a socket path may have no more than about a hundred bytes.
         let name = format!("tl-pg-{}-{made}", std::process::id());
         let folder = std::env::temp_dir().join(name);
         std::fs::create_dir_all(&folder)?;
@@ -93,17 +92,17 @@ impl Cluster {
         let output = command
             .output()
             .with_context(|| format!("{name} cannot be run"))?;
-        let said = String::from_utf8_lossy(&output.stderr);
-        ensure!(output.status.success(), "{name} failed: {said}");
+        let stderr = String::from_utf8_lossy(&output.stderr);
+        ensure!(output.status.success(), "{name} failed: {stderr}");
         Ok(())
     }
 
-    /// The programs it runs by.
+    /// Returns the binaries it runs.
     pub fn binaries(&self) -> &PostgresBinaries {
         &self.binaries
     }
 
-    /// The folder it is in, where files for it may be put.
+    /// Returns its folder, where tests may put files for it.
     pub fn folder(&self) -> &Path {
         &self.folder
     }
@@ -112,28 +111,28 @@ impl Cluster {
         data_folder_in(&self.folder)
     }
 
-    /// Its address, by the socket in its folder.
+    /// Returns the URL of its socket.
     pub fn url(&self) -> String {
         format!("postgres://postgres@{}/postgres", self.host())
     }
 
-    /// The folder of its socket, as it is written in an address.
+    /// Returns the folder of its socket, percent-encoded for a URL.
     pub fn host(&self) -> String {
         self.folder.display().to_string().replace('/', "%2F")
     }
 
-    /// The port it listens on, where it does.
+    /// Returns the TCP port it listens on, if any.
     pub fn port(&self) -> Option<u16> {
         self.port
     }
 
-    /// The socket it is reached by.
+    /// Returns the path of its socket.
     pub fn socket(&self) -> PathBuf {
         let port = self.port.unwrap_or(SOCKET_PORT);
         self.folder.join(format!(".s.PGSQL.{port}"))
     }
 
-    /// Puts a file into its folder that only it can read, and tells where.
+    /// Writes a file to its folder that only the server can read; returns its path.
     pub fn write_file(&self, name: &str, content: &str) -> Result<PathBuf> {
         use std::os::unix::fs::PermissionsExt as _;
         let path = self.folder.join(name);
@@ -143,7 +142,7 @@ impl Cluster {
         Ok(path)
     }
 
-    /// Starts it, where it is not running.
+    /// Starts the server if it is not running.
     pub fn ensure_running(&mut self) -> Result<()> {
         if self.server.is_some() {
             return Ok(());
@@ -174,13 +173,16 @@ impl Cluster {
         self.wait_until_ready()
     }
 
-    /// Waits until it says that it is ready: on the last line of its file.
+    /// Waits until the last line of the log says that the server is ready.
     fn wait_until_ready(&mut self) -> Result<()> {
         let file = self.data_folder().join("postmaster.pid");
         let started = Instant::now();
         loop {
-            let said = std::fs::read_to_string(&file);
-            let state = said.as_deref().ok().and_then(|said| said.lines().nth(7));
+            let content = std::fs::read_to_string(&file);
+            let state = content
+                .as_deref()
+                .ok()
+                .and_then(|content| content.lines().nth(7));
             if state.is_some_and(|state| ["ready", "standby"].contains(&state.trim())) {
                 return Ok(());
             }
@@ -196,7 +198,7 @@ impl Cluster {
         }
     }
 
-    /// Ends it at once, as if the power had failed: nothing is written that was not.
+    /// Stops the server at once, as if the power had failed: nothing more is written.
     pub fn stop_immediately(&mut self) -> Result<()> {
         let Some(mut child) = self.server.take() else {
             return Ok(());
@@ -209,13 +211,12 @@ impl Cluster {
             child.kill()?;
         }
         child.wait()?;
-        // One that was killed has not taken its file away.
+        // A killed server leaves its PID file behind.
         let _ = std::fs::remove_file(self.data_folder().join("postmaster.pid"));
         Ok(())
     }
 
-    /// A copy that follows it, and is asked for by the name `replica` in
-    /// `synchronous_standby_names`.
+    /// Starts a streaming replica, with the name `replica` for `synchronous_standby_names`.
     pub fn start_replica(&self) -> Result<Self> {
         let settings: Vec<&str> = self.settings.iter().map(String::as_str).collect();
         let mut replica = Self::create(&self.binaries, &settings)?;
@@ -233,7 +234,7 @@ impl Cluster {
         Ok(replica)
     }
 
-    /// Has a replica follow nobody any more.
+    /// Promotes a replica to a primary.
     pub fn promote(&self) -> Result<()> {
         self.run_program("pg_ctl", |promote| {
             promote
@@ -242,7 +243,7 @@ impl Cluster {
         })
     }
 
-    /// Has it do something, by `psql`; gives what it says.
+    /// Runs SQL with `psql`; returns its output.
     pub fn run_sql(&self, sql: &str) -> Result<String> {
         let mut psql = self.binaries.command("psql", &self.folder);
         psql.args(["--no-psqlrc", "--tuples-only", "--no-align", "--quiet"])
@@ -251,8 +252,8 @@ impl Cluster {
             psql.env("PGPORT", port.to_string());
         }
         let output = psql.output().context("psql cannot be run")?;
-        let said = String::from_utf8_lossy(&output.stderr);
-        ensure!(output.status.success(), "{sql}: {said}");
+        let stderr = String::from_utf8_lossy(&output.stderr);
+        ensure!(output.status.success(), "{sql}: {stderr}");
         Ok(String::from_utf8(output.stdout)?.trim().to_owned())
     }
 }
@@ -263,7 +264,7 @@ fn data_folder_in(folder: &Path) -> PathBuf {
 
 impl Drop for Cluster {
     fn drop(&mut self) {
-        // What cannot be stopped or removed is in a folder for such things.
+        // Errors are ignored: the folder is a temporary one.
         let _ = self.stop_immediately();
         let _ = std::fs::remove_dir_all(&self.folder);
     }
@@ -289,7 +290,7 @@ mod tests {
         assert!(!folder.exists());
     }
 
-    /// Tells the process that it is the owner, who starts a server and waits to be killed.
+    /// Marks the child process that starts a server and waits to be killed.
     const OWNER_VARIABLE: &str = "TL_TEST_CLUSTER_OWNER";
 
     fn wait_to_be_killed(programs: &PostgresBinaries) -> ! {
@@ -301,7 +302,10 @@ mod tests {
     }
 
     #[test]
-    #[expect(clippy::disallowed_methods, reason = "how the owner learns of it")]
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "the owner process is configured through its environment"
+    )]
     fn a_server_goes_when_its_owner_is_killed() {
         use std::io::{BufRead as _, BufReader};
         let Some(programs) = PostgresBinaries::for_tests() else {
@@ -326,15 +330,18 @@ mod tests {
         let server = file.lines().next().unwrap();
         let runs = || {
             let mut kill = std::process::Command::new("kill");
-            let asked = kill.args(["-0", server]).stderr(Stdio::null()).status();
-            asked.unwrap().success()
+            let status = kill.args(["-0", server]).stderr(Stdio::null()).status();
+            status.unwrap().success()
         };
         assert!(runs());
         owner.kill().unwrap();
         owner.wait().unwrap();
         let killed = Instant::now();
         while folder.exists() || runs() {
-            assert!(killed.elapsed() < Duration::from_secs(30), "it is left");
+            assert!(
+                killed.elapsed() < Duration::from_secs(30),
+                "it is still there"
+            );
             std::thread::sleep(Duration::from_millis(20));
         }
     }

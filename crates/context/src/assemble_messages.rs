@@ -1,7 +1,7 @@
-//! The messages to send, in an order every provider takes.
+//! Assembles the messages of a request in an order that every provider accepts.
 //!
-//! Invariant: the system message comes first, then the user; nobody speaks twice in a
-//! row; results follow their calls at once.
+//! Invariant: the system message comes first, then a user message; roles alternate;
+//! tool results directly follow their calls.
 
 use throughline_model::{Block, Content, Role};
 
@@ -10,7 +10,7 @@ use crate::repair::render_orphan_result;
 use crate::request::{Repair, RepairKind, RequestMessage, Section, SectionName};
 use crate::turn::Turn;
 
-/// Everything that is sent, fitted and repaired.
+/// Assembles the final messages from the fitted sections and repaired turns.
 pub(crate) struct MessageAssembler<'a, 's> {
     pub(crate) sections: &'s mut [Section],
     pub(crate) turns: Vec<Turn<'a>>,
@@ -21,7 +21,8 @@ pub(crate) struct MessageAssembler<'a, 's> {
 }
 
 impl MessageAssembler<'_, '_> {
-    /// The messages; the text of the recent ones goes into their section.
+    /// Assembles the messages, and writes the text of the recent ones into their
+    /// section.
     pub(crate) fn assemble(mut self) -> Vec<RequestMessage> {
         let mut messages = Vec::new();
         messages.extend(self.system_message());
@@ -67,7 +68,7 @@ impl MessageAssembler<'_, '_> {
             && first.role != Role::User
         {
             let seq = first.blocks.first().map(|piece| piece.seq);
-            let what = "the user did not begin: a note was put first";
+            let what = "the conversation did not start with the user; a placeholder was added";
             self.repairs
                 .push(Repair::new(RepairKind::FirstRole, seq, what));
             messages.push(new_message(
@@ -105,7 +106,7 @@ impl MessageAssembler<'_, '_> {
         }
     }
 
-    /// What comes after the stable part: results that were waited for, what is recalled,
+    /// Appends what follows the stable part: pending tool results, recalled excerpts
     /// and the new message.
     fn append_tail(self, messages: &mut Vec<RequestMessage>) {
         let mut asked: Vec<(String, String)> = self
@@ -153,7 +154,7 @@ impl MessageAssembler<'_, '_> {
     }
 }
 
-/// Whether the last messages wait for the result of this call.
+/// Whether the last messages contain a call with this id that has no result yet.
 fn is_awaiting_result(messages: &[RequestMessage], id: &str) -> bool {
     messages
         .iter()
@@ -166,7 +167,7 @@ fn is_same_role(messages: &[RequestMessage], role: Role) -> bool {
     messages.last().is_some_and(|last| last.role == role)
 }
 
-/// Adds blocks, to the last message where the same speaker goes on.
+/// Appends blocks, to the last message if it has the same role.
 fn append_blocks(messages: &mut Vec<RequestMessage>, role: Role, mut blocks: Vec<Block>) {
     match messages.last_mut() {
         Some(last) if last.role == role => last.content.0.append(&mut blocks),
@@ -182,7 +183,7 @@ fn new_message(role: Role, blocks: Vec<Block>) -> RequestMessage {
     }
 }
 
-/// Blocks as a person would read them.
+/// Renders blocks as readable text.
 pub(crate) fn render_blocks(blocks: &[Block]) -> String {
     let lines: Vec<String> = blocks
         .iter()

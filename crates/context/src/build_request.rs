@@ -1,12 +1,13 @@
-//! The request: every section fitted, then put in order.
+//! Builds a request: fits every section into the budget, then orders them.
 //!
-//! Room is given by weight — the new message, the agent, the checkpoint with pins and
-//! decisions, the newest turn, memory, context, older turns, what is recalled — and the
-//! sections are sent stable first. Memory and context are held to shares of the budget
-//! and give way only to the newest turn, not to older ones, so that the beginning of a
-//! request does not change with every message.
+//! Budget is allocated by priority: the new message, the agent, the checkpoint with
+//! pins and decisions, the newest turn, memory, context, older turns, recalled
+//! excerpts. Sections are sent in a different order, the stable ones first. Memory and
+//! context are limited to shares of the budget and give way only to the newest turn,
+//! not to older ones, so that the start of a request does not change with every
+//! message.
 //!
-//! Invariant: the tokens of a request are never more than its budget.
+//! Invariant: a request never has more tokens than its budget.
 
 use std::collections::HashSet;
 
@@ -27,17 +28,17 @@ use crate::{
     SectionName, recalled_section, system_sections,
 };
 
-/// Builds the request that fits a budget, in tokens of this encoding.
+/// Builds the request that fits a budget, counted in tokens of `encoding`.
 ///
-/// Fails only where the new message alone does not fit.
+/// Fails only if the new message alone does not fit.
 pub fn build_request(
-    material: &RequestInputs<'_>,
+    inputs: &RequestInputs<'_>,
     policy: &Policy,
     budget: u64,
     encoding: Encoding,
 ) -> Result<Request, RequestError> {
     let mut repairs = Vec::new();
-    let new = NewMessage::of(material.message, encoding, &mut repairs);
+    let new = NewMessage::of(inputs.message, encoding, &mut repairs);
     if new.tokens > budget {
         return Err(RequestError::MessageTooLarge {
             tokens: new.tokens,
@@ -46,13 +47,13 @@ pub fn build_request(
     }
     let mut left = budget - new.tokens;
 
-    let agent = system_sections::build_agent_section(material.agent, left, encoding);
+    let agent = system_sections::build_agent_section(inputs.agent, left, encoding);
     left = left.saturating_sub(agent.tokens);
-    let checkpoint = system_sections::build_checkpoint_section(material, left, encoding);
+    let checkpoint = system_sections::build_checkpoint_section(inputs, left, encoding);
     left = left.saturating_sub(checkpoint.tokens);
 
-    let (entries, not_kept) = select_by_policy(material.entries, policy);
-    let taking = BlockOptions {
+    let (entries, not_kept) = select_by_policy(inputs.entries, policy);
+    let options = BlockOptions {
         encoding,
         max_chars: match policy.keep {
             Retention::Messages { chars, .. } => chars,
@@ -60,7 +61,7 @@ pub fn build_request(
         },
         continues_turn: new.continues_turn(),
     };
-    let taken = extract_blocks(entries, taking, &mut repairs);
+    let taken = extract_blocks(entries, options, &mut repairs);
     let RepairedTurns {
         mut turns,
         pending_calls: waiting,
@@ -69,17 +70,18 @@ pub fn build_request(
     let newest = turns.last().map_or(0, Turn::tokens);
     let share = |percent| percent_of(budget, percent);
     let spare = |left: u64| left.saturating_sub(newest);
-    let room = Budget::capped(spare(left), share(policy.shares.memory));
-    let memory = system_sections::build_memory_section(material.memory, room, encoding);
+    let section_budget = Budget::capped(spare(left), share(policy.shares.memory));
+    let memory = system_sections::build_memory_section(inputs.memory, section_budget, encoding);
     left = left.saturating_sub(memory.tokens);
-    let room = Budget::capped(spare(left), share(policy.shares.context));
-    let context = system_sections::build_context_section(material.documents, room, encoding);
+    let section_budget = Budget::capped(spare(left), share(policy.shares.context));
+    let context =
+        system_sections::build_context_section(inputs.documents, section_budget, encoding);
     left = left.saturating_sub(context.tokens);
 
     let mut recent = Section::new(SectionName::Recent);
     recent
         .left_out
-        .extend(unloaded_omission(material.unloaded_entries));
+        .extend(unloaded_omission(inputs.unloaded_entries));
     recent.left_out.extend(not_kept);
     recent.left_out.extend(truncated_omission(policy, entries));
     let comfortable = policy
@@ -90,8 +92,8 @@ pub fn build_request(
             .left_out
             .extend(elide_bulky_blocks(&mut turns, policy, encoding));
     }
-    // What is recalled has a place of its own, if there is anything to recall.
-    let offered = recalled_section::collect_candidates(material, policy, encoding);
+    // Recalled excerpts have a reserved share, if there are any.
+    let offered = recalled_section::collect_candidates(inputs, policy, encoding);
     let reserved = if policy.recall {
         recalled_section::count_candidate_tokens(&offered, encoding)
             .min(share(policy.shares.recall))
@@ -108,22 +110,27 @@ pub fn build_request(
         .iter()
         .filter(|counted| in_view.contains(&counted.entry.seq))
         .map(|counted| EntryRef {
-            session: material.session.clone(),
+            session: inputs.session.clone(),
             seq: counted.entry.seq,
             external_id: counted.entry.external_id.clone(),
         })
         .collect();
     left = left.saturating_sub(recent.tokens);
 
-    let room = Budget::capped(left, policy.recall_tokens);
-    let recalled =
-        recalled_section::build_recalled_section(material, &offered, &in_view, room, encoding);
+    let section_budget = Budget::capped(left, policy.recall_tokens);
+    let recalled = recalled_section::build_recalled_section(
+        inputs,
+        &offered,
+        &in_view,
+        section_budget,
+        encoding,
+    );
 
     let mut message = Section::new(SectionName::Message);
     message.tokens = new.tokens;
     message.text = render_blocks(&new.blocks);
 
-    // Only what is wrong with what is sent.
+    // Report only repairs of entries that are sent.
     let first = in_view.iter().min().copied();
     repairs.retain(|repair| match (repair.seq, first) {
         (Some(seq), Some(first)) => seq >= first,
@@ -156,7 +163,7 @@ pub fn build_request(
     })
 }
 
-/// The new message, ready to be sent.
+/// The new message, prepared for sending.
 struct NewMessage {
     blocks: Vec<Block>,
     tokens: u64,
@@ -184,7 +191,7 @@ impl NewMessage {
             let what = "the new message is empty and was left out";
             repairs.push(Repair::new(RepairKind::EmptyMessage, None, what));
         }
-        // Results come in a message of their own, or as text where nobody asked for them.
+        // Results are sent in their own message, or as text if no call is pending.
         let results = blocks
             .iter()
             .filter(|block| matches!(block, Block::ToolResult(_)));
@@ -214,21 +221,22 @@ impl NewMessage {
             .collect()
     }
 
-    /// Whether the newest turn goes on: nothing new is said, or a tool answers.
+    /// Whether this continues the newest turn: there is no new message, or it is a tool
+    /// result.
     fn continues_turn(&self) -> bool {
         self.blocks.is_empty() || self.results().next().is_some()
     }
 }
 
-/// Marks where a provider's cache can pick up: after agent, context, memory with
-/// checkpoint, and the messages that were there before.
+/// Marks where a provider's prompt cache can resume: after agent, context, memory with
+/// checkpoint, and the messages of earlier requests.
 fn mark_cache_breakpoints(sections: &mut [Section]) {
-    let said = |section: &Section| section.tokens > 0;
+    let has_content = |section: &Section| section.tokens > 0;
     let has_checkpoint = sections
         .iter()
-        .any(|section| section.name == SectionName::Checkpoint && said(section));
+        .any(|section| section.name == SectionName::Checkpoint && has_content(section));
     for section in sections {
-        section.cache_breakpoint = said(section)
+        section.cache_breakpoint = has_content(section)
             && match section.name {
                 SectionName::Agent
                 | SectionName::Context
@@ -243,14 +251,11 @@ fn mark_cache_breakpoints(sections: &mut [Section]) {
 fn unloaded_omission(earlier: u64) -> Option<Omission> {
     (earlier > 0).then(|| Omission {
         entries: earlier,
-        ..Omission::new(
-            format!("{earlier} earlier entries"),
-            "further back than was read",
-        )
+        ..Omission::new(format!("{earlier} earlier entries"), "not loaded")
     })
 }
 
-/// Says that messages were cut to length, where any was.
+/// Reports that messages were truncated, if any was.
 fn truncated_omission(policy: &Policy, entries: &[CountedEntry]) -> Option<Omission> {
     let Retention::Messages {
         chars: Some(chars), ..

@@ -1,17 +1,17 @@
-//! What estimates are worth, learned from what providers report.
+//! Calibrates token estimates per model from the usage that providers report.
 //!
 //! Stored counts stay as they were counted; the factor is applied where a figure is
 //! compared with a provider's limit. Invariant: a factor is between one half and two,
-//! and one until a model has reported [`ENOUGH`] times.
+//! and exactly one until a model has reported [`MIN_SAMPLES`] times.
 
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-/// How many reports a factor needs.
+/// The number of reports required before a factor is used.
 const MIN_SAMPLES: u64 = 3;
 
-/// By how much a model's own counts differ from ours.
+/// The ratio of each model's reported counts to our estimates.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Calibration {
     models: BTreeMap<String, ModelSamples>,
@@ -25,7 +25,7 @@ struct ModelSamples {
 }
 
 impl Calibration {
-    /// Takes in what a provider reported for a request that was estimated.
+    /// Records what a provider reported for an estimated request.
     pub fn observe(&mut self, model: &str, reported: u64, estimated: u64) {
         if reported == 0 || estimated == 0 {
             return;
@@ -36,7 +36,7 @@ impl Calibration {
         seen.estimated = seen.estimated.saturating_add(estimated);
     }
 
-    /// What to multiply an estimate by.
+    /// The factor to multiply an estimate by.
     #[allow(clippy::cast_precision_loss, reason = "a ratio of large counts")]
     pub fn factor(&self, model: &str) -> f64 {
         match self.models.get(model) {
@@ -47,12 +47,12 @@ impl Calibration {
         }
     }
 
-    /// An estimate as the model would count it.
+    /// Converts an estimate to the model's count.
     pub fn apply(&self, model: &str, estimate: u64) -> u64 {
         scale(estimate, self.factor(model))
     }
 
-    /// How many of our tokens fit into so many of the model's: the budget to build with.
+    /// Converts a budget in the model's tokens to our tokens: the budget to build with.
     pub fn scale_budget(&self, model: &str, tokens: u64) -> u64 {
         scale(tokens, self.factor(model).recip())
     }

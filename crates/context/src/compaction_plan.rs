@@ -1,9 +1,9 @@
-//! Whether to compact now, and how far.
+//! Decides whether to compact a session now, and how far.
 //!
-//! Invariant: a plan never separates a call from its result, covers something that was
-//! said, and leaves a request of at most half the threshold where the log allows it, so
-//! that the next turn does not compact again. On a log to which nothing was said since
-//! its last checkpoint there is no plan.
+//! Invariant: a plan never separates a call from its result, covers at least one
+//! message, and where possible leaves a request of at most half the threshold, so that
+//! the next turn does not compact again. A log without new messages since its last
+//! checkpoint yields no plan.
 
 use throughline_model::{Record, Role, Seq};
 
@@ -16,9 +16,10 @@ use crate::turn::saturating_sum;
 use crate::visible_entries::is_query;
 use crate::{CountedEntry, Policy};
 
-/// How much room a summary is given after a compaction, at most.
+/// The maximum number of tokens for a summary.
 const MAX_SUMMARY_TOKENS: u64 = 2_000;
-/// How much of a window stays where a policy that keeps everything is made to compact.
+/// The share of the window that stays verbatim if compaction is forced under a policy
+/// that keeps everything.
 const DEFAULT_TAIL_PERCENT: u8 = 30;
 
 /// What to compact.
@@ -26,28 +27,29 @@ const DEFAULT_TAIL_PERCENT: u8 = 30;
 pub struct CompactionPlan {
     /// The last entry to summarize.
     pub covers: Seq,
-    /// What the uncovered entries cost before.
+    /// The tokens of the uncovered entries before compaction.
     pub tokens_before: u64,
-    /// What those that stay cost.
+    /// The tokens of the entries that stay verbatim.
     pub tokens_kept: u64,
-    /// How many messages are newly covered.
+    /// The number of newly covered messages.
     pub messages: u64,
-    /// How many tokens the summary may take.
+    /// The maximum number of tokens for the summary.
     pub summary_tokens: u64,
 }
 
-/// Whether a request of so many tokens calls for compaction. `window` is the model's.
+/// Whether a request of `tokens` requires compaction. `window` is the model's context
+/// window.
 pub fn needs_compaction(tokens: u64, policy: &Policy, window: u64) -> bool {
     policy
         .compaction_threshold(window)
         .is_some_and(|threshold| tokens >= threshold)
 }
 
-/// Whether to compact now, and which entry is the last to be covered.
+/// Decides whether to compact now, and which entry is the last to be covered.
 ///
-/// `entries` are those the model may see after the checkpoint in force, all of them;
-/// `fixed` is what a request costs besides them: agent, context, memory. `window` is
-/// the model's. With `force`, size does not matter.
+/// `entries` are all visible entries after the checkpoint in effect; `fixed` is the
+/// cost of the rest of a request: agent, context, memory. `window` is the model's
+/// context window. With `force`, the size is ignored.
 pub fn plan_compaction(
     record: &Record,
     entries: &[CountedEntry],
@@ -64,7 +66,7 @@ pub fn plan_compaction(
     {
         return None;
     }
-    // Eliding comes first: what it saves need not be summarized away.
+    // Eliding comes first: what it saves does not have to be summarized.
     let costs = count_elided_tokens(entries, policy);
     let now = costs
         .iter()
@@ -75,7 +77,7 @@ pub fn plan_compaction(
 
     let safe = safe_cuts(entries);
     let from = find_kept_start(entries, &costs, &safe, policy, window, fixed);
-    // Someone who asks for a summary gets one, even if all would fit.
+    // A forced compaction always covers something, even if everything would fit.
     let from = if force && count_messages(&entries[..from]) == 0 {
         find_newest_turn_start(entries, &safe)
     } else {
@@ -94,7 +96,7 @@ pub fn plan_compaction(
     })
 }
 
-/// What a request may cost after a compaction: half of what makes the next one due.
+/// The target size of a request after compaction: half of the threshold.
 fn target_tokens(policy: &Policy, window: u64) -> u64 {
     let own = policy.effective_window(window);
     policy.compaction_threshold(window).unwrap_or(own) / 2
@@ -111,7 +113,7 @@ fn count_messages(entries: &[CountedEntry]) -> u64 {
         .count() as u64
 }
 
-/// Where what stays begins.
+/// The index where the verbatim part begins.
 fn find_kept_start(
     entries: &[CountedEntry],
     costs: &[u64],
@@ -129,8 +131,8 @@ fn find_kept_start(
         Retention::Nothing => find_last_safe_cut(safe),
         Retention::AfterCheckpoint => find_unfinished_turn_start(entries, safe),
         Retention::Messages { count, .. } => {
-            let wanted = find_last_messages_start(entries, count);
-            wanted.max(find_tail_start(entries, costs, safe, allowance))
+            let start = find_last_messages_start(entries, count);
+            start.max(find_tail_start(entries, costs, safe, allowance))
         }
         Retention::Tail { share } => {
             find_tail_start(entries, costs, safe, allowance.min(percent_of(own, share)))
@@ -142,7 +144,8 @@ fn find_kept_start(
     }
 }
 
-/// The longest tail within an allowance: whole turns, or steps of the newest.
+/// Finds the start of the longest tail within an allowance: whole turns, or steps of
+/// the newest.
 fn find_tail_start(
     entries: &[CountedEntry],
     costs: &[u64],
@@ -167,12 +170,12 @@ fn find_tail_start(
     turn.unwrap_or(step)
 }
 
-/// The last place to cut at all: after everything, or before a call that waits.
+/// The last safe cut: after all entries, or before a pending call.
 fn find_last_safe_cut(safe: &[bool]) -> usize {
     safe.iter().rposition(|safe| *safe).unwrap_or(0)
 }
 
-/// Before the newest turn where it is not finished, otherwise after everything.
+/// The start of the newest turn if it is unfinished; otherwise the end.
 fn find_unfinished_turn_start(entries: &[CountedEntry], safe: &[bool]) -> usize {
     let last = entries
         .iter()
@@ -188,7 +191,7 @@ fn find_unfinished_turn_start(entries: &[CountedEntry], safe: &[bool]) -> usize 
     }
 }
 
-/// Before the newest query.
+/// The start of the newest turn.
 fn find_newest_turn_start(entries: &[CountedEntry], safe: &[bool]) -> usize {
     (0..entries.len())
         .rev()

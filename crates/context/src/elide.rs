@@ -1,7 +1,7 @@
-//! Bulky old tool results and attachments, replaced by a reference.
+//! Replaces large old tool results and attachments with references.
 //!
-//! They are the first to go when a request is too large: the model can ask for them
-//! again, and the log has them. The newest stay.
+//! They are removed first when a request is too large: the log still has them, and the
+//! model can request them again. The newest are always sent.
 
 use std::borrow::Cow;
 
@@ -11,7 +11,7 @@ use crate::token_cost::{count_sent_tokens, is_image};
 use crate::turn::{CountedBlock, Turn};
 use crate::{CountedEntry, Encoding, Omission, Policy};
 
-/// Elides what is bulky and not among the newest; says what that was.
+/// Elides large blocks that are not among the newest; returns what was elided.
 pub(crate) fn elide_bulky_blocks(
     turns: &mut [Turn<'_>],
     policy: &Policy,
@@ -34,9 +34,12 @@ pub(crate) fn elide_bulky_blocks(
         }
     }
     (elided > 0).then(|| {
-        Omission::new("bulky tool results and attachments", "elided by reference")
-            .with_tokens(saved)
-            .with_entries(elided)
+        Omission::new(
+            "large tool results and attachments",
+            "replaced by references",
+        )
+        .with_tokens(saved)
+        .with_entries(elided)
     })
 }
 
@@ -48,7 +51,7 @@ fn is_elidable(block: &Block) -> bool {
     }
 }
 
-/// Replaces a piece by a reference and answers with what that saved, if anything.
+/// Replaces a block with a reference and returns the number of tokens saved, if any.
 fn elide_block(piece: &mut CountedBlock<'_>, encoding: Encoding) -> Option<u64> {
     let note = |what: &str| {
         format!(
@@ -75,10 +78,10 @@ fn elide_block(piece: &mut CountedBlock<'_>, encoding: Encoding) -> Option<u64> 
     Some(saving)
 }
 
-/// About what a reference costs.
+/// The approximate cost of a reference.
 const REFERENCE_TOKENS: u64 = 24;
 
-/// What entries would cost with their bulky old results elided, without building them.
+/// The cost of entries with their large old results elided, without building them.
 pub(crate) fn count_elided_tokens(entries: &[CountedEntry], policy: &Policy) -> Vec<u64> {
     let mut kept = 0;
     let mut costs: Vec<u64> = entries

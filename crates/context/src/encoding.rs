@@ -1,47 +1,48 @@
-//! How text becomes tokens.
+//! Counts the tokens of a text with a model's encoding.
 //!
-//! The tables take a while to load, so they are loaded once per process and only when
-//! something is counted. Text that looks like a control token is ordinary text.
+//! The tables are slow to load, so they are loaded once per process and only on first
+//! use. Text that looks like a control token is counted as ordinary text.
 //!
-//! Invariant: counting takes time in proportion to the text, whatever is in it. The
-//! tokenizer slows down on long runs without a break and gives up on very long runs of
-//! white space, so it is never handed more than [`LONGEST`] bytes at a time.
+//! Invariant: counting takes time linear in the length of the text, whatever it
+//! contains. The tokenizer slows down on long runs without a break and fails on very
+//! long runs of whitespace, so it never gets more than [`MAX_CHUNK_BYTES`] bytes at a
+//! time.
 
 use std::sync::OnceLock;
 
 use serde::{Deserialize, Serialize};
 use tiktoken_rs::CoreBPE;
 
-/// Pieces are cut at the first harmless place after this many bytes…
+/// Chunks end at the first token boundary after this many bytes…
 const CHUNK_BYTES: usize = 16 * 1024;
-/// …and anywhere between two characters at this many.
+/// …and at any character boundary after this many.
 const MAX_CHUNK_BYTES: usize = 32 * 1024;
 
-/// A way of counting tokens.
+/// A token encoding.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum Encoding {
-    /// The encoding of newer OpenAI models, and the nearest known one for many others.
+    /// The encoding of newer OpenAI models, and the closest known one for many others.
     #[default]
     #[serde(rename = "o200k_base")]
     O200k,
-    /// The encoding of GPT-4 and GPT-3.5, and near to that of Llama 3 and Qwen.
+    /// The encoding of GPT-4 and GPT-3.5, similar to that of Llama 3 and Qwen.
     #[serde(rename = "cl100k_base")]
     Cl100k,
-    /// Four characters a token, where no encoding is known.
+    /// Four characters per token, for models whose encoding is unknown.
     #[serde(rename = "rough")]
     Rough,
 }
 
-/// A name that is no encoding's.
+/// The name of no known encoding.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0:?} is not an encoding: use o200k_base, cl100k_base or rough")]
 pub struct UnknownEncoding(String);
 
 impl Encoding {
-    /// All of them.
+    /// All encodings.
     pub const ALL: [Self; 3] = [Self::O200k, Self::Cl100k, Self::Rough];
 
-    /// The name as it is written.
+    /// The name as serialized.
     pub fn name(self) -> &'static str {
         match self {
             Self::O200k => "o200k_base",
@@ -50,10 +51,11 @@ impl Encoding {
         }
     }
 
-    /// The encoding a model uses, or the nearest to it that is known.
+    /// The encoding of a model, or the closest known one.
     ///
-    /// Claude and Gemini do not publish theirs; theirs is counted as `o200k_base` and
-    /// calibrated by what they report. A model nobody has heard of is counted roughly.
+    /// Claude and Gemini do not publish theirs: they are counted as `o200k_base` and
+    /// calibrated with the usage they report. An unknown model is counted as
+    /// [`Encoding::Rough`].
     pub fn for_model(model: &str) -> Self {
         const CL100K: &[&str] = &["gpt-4", "gpt-3.5", "text-embedding", "llama", "qwen"];
         const O200K: &[&str] = &[
@@ -62,7 +64,7 @@ impl Encoding {
             "kimi", "glm",
         ];
         let model = model.to_ascii_lowercase();
-        // Routers write `vendor/model`, clouds write `vendor.model`.
+        // Routers write `vendor/model`, cloud providers `vendor.model`.
         let is_named = |name: &&str| {
             model
                 .match_indices(*name)
@@ -77,12 +79,12 @@ impl Encoding {
         }
     }
 
-    /// Whether counting takes longer than looking a count up.
+    /// Whether counting is slower than looking up a stored count.
     pub fn is_slow(self) -> bool {
         self != Self::Rough
     }
 
-    /// How many tokens a text is.
+    /// Counts the tokens of a text.
     pub fn count(self, text: &str) -> u64 {
         if text.is_empty() {
             return 0;
@@ -130,7 +132,7 @@ fn estimate_tokens(text: &str) -> u64 {
     (text.chars().count() as u64).div_ceil(4)
 }
 
-/// The text in pieces short enough for the tokenizer.
+/// Splits a text into chunks short enough for the tokenizer.
 fn split_chunks(text: &str) -> impl Iterator<Item = &str> {
     let mut rest = text;
     std::iter::from_fn(move || {
@@ -143,8 +145,8 @@ fn split_chunks(text: &str) -> impl Iterator<Item = &str> {
     })
 }
 
-/// Where to cut: before a single space between two letters, which is a border between
-/// tokens in every encoding, so that cutting there changes no count.
+/// Finds the end of a chunk: before a single space between two letters, which is a
+/// token boundary in every encoding, so cutting there does not change the count.
 fn find_chunk_end(text: &str) -> usize {
     if text.len() <= MAX_CHUNK_BYTES {
         return text.len();

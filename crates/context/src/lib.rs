@@ -1,16 +1,16 @@
-//! What the model is sent.
+//! Builds the request to send to a model from a session.
 //!
-//! From a session's record and the entries the model may see, [`build`] makes the best
-//! [`Request`] that fits a budget, section by section, with a token count for each and
-//! a word on whatever was left out. A [`Policy`] says how big the sections may be, when
-//! to compact and what to keep; [`plan`] says how far a checkpoint should reach.
+//! From a session's record and its visible entries, [`build_request`] builds the best
+//! [`Request`] that fits a budget, section by section, with token counts and a list of
+//! what was left out. A [`Policy`] sets the size of the sections, when to compact and
+//! what to keep; [`plan_compaction`] decides how far a checkpoint reaches.
 //!
-//! Sections come stable first — agent, context, memory, checkpoint, recent, recalled,
-//! message — so that one request begins as the one before it did and a provider's
-//! prompt cache keeps hitting.
+//! Sections are ordered by stability (agent, context, memory, checkpoint, recent,
+//! recalled, message), so that consecutive requests share a prefix and a provider's
+//! prompt cache stays valid.
 //!
-//! This crate does no I/O and reads neither clock nor environment. What is wrong in a
-//! log is repaired in the request, never in the log, and every repair is reported.
+//! This crate does no I/O and reads neither the clock nor the environment. Problems in
+//! a log are repaired in the request, never in the log, and every repair is reported.
 
 mod assemble_messages;
 mod build_request;

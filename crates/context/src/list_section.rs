@@ -1,9 +1,10 @@
-//! Sections made of items: as many as fit, whole, and a word on the rest.
+//! Fills sections that consist of items: as many whole items as fit, and a note on the
+//! rest.
 
 use crate::token_cost::MESSAGE_TOKENS;
 use crate::{Encoding, EntryRef, Omission, Section};
 
-/// A heading and what stands under it.
+/// A heading with its items.
 pub(crate) struct ItemGroup {
     pub(crate) heading: &'static str,
     pub(crate) items: Vec<ListItem>,
@@ -24,22 +25,22 @@ impl ListItem {
     }
 }
 
-/// In which order the items that fit are told.
+/// The order in which the items that fit are rendered.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ItemOrder {
-    /// As they were given.
+    /// As given.
     Given,
-    /// By the entries they come from, so that which matters more changes nothing.
+    /// By source entry, so that a change of ranking does not change the text.
     BySource,
 }
 
-/// Fills a section with the items that fit, the first ones first.
+/// Fills a section with the items that fit, in order of priority.
 pub(crate) fn fill_section(
     section: &mut Section,
     intro: &str,
     groups: Vec<ItemGroup>,
     order: ItemOrder,
-    room: Budget,
+    budget: Budget,
     encoding: Encoding,
 ) {
     let mut items: Vec<(&'static str, ListItem)> = groups
@@ -60,9 +61,9 @@ pub(crate) fn fill_section(
     let cost = |text: &str| MESSAGE_TOKENS + encoding.count(text);
     let mut text = render(&items);
     let mut tokens = cost(&text);
-    if tokens > room.tokens {
-        // Each item by itself, then the whole to be sure.
-        let mut left = room.tokens.saturating_sub(cost(intro));
+    if tokens > budget.tokens {
+        // Count each item separately, then the whole to be sure.
+        let mut left = budget.tokens.saturating_sub(cost(intro));
         let mut heading = "";
         items.retain(|(under, item)| {
             let mut price = encoding.count(&item.text) + 3;
@@ -78,7 +79,7 @@ pub(crate) fn fill_section(
         });
         text = render(&items);
         tokens = cost(&text);
-        while tokens > room.tokens && items.pop().is_some() {
+        while tokens > budget.tokens && items.pop().is_some() {
             text = render(&items);
             tokens = cost(&text);
         }
@@ -88,7 +89,7 @@ pub(crate) fn fill_section(
         let what = format!("{dropped} of {all} {}", section.name);
         section
             .left_out
-            .push(Omission::new(what + " items", room.limit_reason));
+            .push(Omission::new(what + " items", budget.limit_reason));
     }
     if items.is_empty() {
         return;
@@ -104,7 +105,7 @@ pub(crate) fn fill_section(
     }
 }
 
-/// How much may be said, and why no more.
+/// The tokens available to a section, and the reason given for what does not fit.
 #[derive(Clone, Copy)]
 pub(crate) struct Budget {
     pub(crate) tokens: u64,
@@ -112,22 +113,22 @@ pub(crate) struct Budget {
 }
 
 impl Budget {
-    /// What is left, but no more than a share.
+    /// The remaining tokens, limited to a share.
     pub(crate) fn capped(left: u64, share: u64) -> Self {
         if share <= left {
             Self {
                 tokens: share,
-                limit_reason: "over its share",
+                limit_reason: "over its share of the budget",
             }
         } else {
             Self {
                 tokens: left,
-                limit_reason: "no room",
+                limit_reason: "over the budget",
             }
         }
     }
 
-    /// What is left.
+    /// All remaining tokens.
     pub(crate) fn remaining(left: u64) -> Self {
         Self::capped(left, u64::MAX)
     }

@@ -1,11 +1,11 @@
-//! Lone surrogates in JSON text.
+//! Replaces lone surrogates in JSON text.
 //!
-//! Other systems write half a character as `\ud83d` with no second half. It is kept in
-//! the log to the byte, but no provider takes it.
+//! Other systems write half a surrogate pair, such as `\ud83d` without its second half.
+//! The log preserves it byte for byte, but no provider accepts it.
 
 use throughline_model::Json;
 
-/// The JSON with lone surrogates replaced, where it has any.
+/// Returns the JSON with lone surrogates replaced, if it has any.
 pub(crate) fn replace_lone_surrogates(json: &Json) -> Option<Json> {
     let text = json.as_str();
     if !text.contains("\\u") {
@@ -28,7 +28,7 @@ pub(crate) fn replace_lone_surrogates(json: &Json) -> Option<Json> {
                 rest = &rest[6..];
                 continue;
             }
-            // Any other escape: what follows the backslash is not looked at again.
+            // Any other escape: skip the escaped character.
             _ => 1 + rest[1..].chars().next().map_or(0, char::len_utf8),
         };
         mended.push_str(&rest[..taken]);
@@ -42,7 +42,7 @@ pub(crate) fn replace_lone_surrogates(json: &Json) -> Option<Json> {
     }
 }
 
-/// The code unit that a text begins with the escape of.
+/// Parses the `\u` escape at the start of a text into a code unit.
 fn parse_unicode_escape(text: &str) -> Option<u32> {
     let digits = text.strip_prefix("\\u")?.get(..4)?;
     u32::from_str_radix(digits, 16).ok()

@@ -1,45 +1,45 @@
-//! A policy with some of its numbers changed, from config or for one session.
+//! Policy overrides, from the configuration or for one session.
 
 use std::collections::BTreeMap;
 
 use crate::Policy;
 use crate::policy::parse_percent;
 
-/// Why a policy cannot be changed so.
+/// Why a policy cannot be overridden as specified.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum PolicyError {
-    /// No part of a policy is called that.
-    #[error("a policy has no {key:?}: it has {known}", known = KEYS.join(", "))]
+    /// There is no such setting.
+    #[error("unknown policy setting {key:?}: use one of {known}", known = KEYS.join(", "))]
     UnknownKey {
-        /// What was asked for.
+        /// The given key.
         key: String,
     },
-    /// No preset is called that.
-    #[error("there is no policy {name:?}: there are {known}", known = Policy::PRESETS.join(", "))]
+    /// There is no such preset.
+    #[error("unknown policy {name:?}: use one of {known}", known = Policy::PRESETS.join(", "))]
     UnknownPolicy {
-        /// What was asked for.
+        /// The given name.
         name: String,
     },
-    /// A part without a value.
+    /// A part is not a key-value pair.
     #[error("{part:?} is not KEY=VALUE")]
     NoValue {
         /// The part.
         part: String,
     },
-    /// The value does not suit the key.
-    #[error("{value:?} cannot be a policy's {key}: {why}")]
+    /// The value is not valid for the key.
+    #[error("{value:?} is not a valid policy setting for {key}: {why}")]
     BadValue {
-        /// Which part.
+        /// The key.
         key: String,
-        /// What it was to be.
+        /// The given value.
         value: String,
-        /// What it can be.
+        /// What is valid.
         why: String,
     },
 }
 
-/// Everything of a policy that can be changed.
+/// All settings that can be overridden.
 const KEYS: [&str; 10] = [
     "window",
     "compact_at",
@@ -54,7 +54,7 @@ const KEYS: [&str; 10] = [
 ];
 
 impl Policy {
-    /// This policy with these changes.
+    /// Returns this policy with overrides applied.
     pub fn with_overrides(
         &self,
         overrides: &BTreeMap<String, String>,
@@ -73,7 +73,8 @@ impl Policy {
         Ok(policy)
     }
 
-    /// This policy as a text changes it: `bot`, `default; window=50000`, `window=50000`.
+    /// Returns this policy changed by a spec: `sliding-window`, `default;
+    /// window=50000`, `window=50000`.
     pub fn with_spec(&self, text: &str) -> Result<Self, PolicyError> {
         let mut parts = text
             .split(';')
@@ -96,7 +97,8 @@ impl Policy {
         policy.with_overrides(&changes.collect::<Result<_, _>>()?)
     }
 
-    /// Fails with what the value can be, or with nothing where the key is unknown.
+    /// Sets one key. Fails with a description of valid values, or with `None` if the
+    /// key is unknown.
     fn set_key(&mut self, key: &str, value: &str) -> Result<(), Option<String>> {
         match key {
             "window" => {
@@ -130,7 +132,7 @@ fn parse_number<T: std::str::FromStr>(value: &str) -> Result<T, String> {
     value.parse().map_err(|_| "use a whole number".to_owned())
 }
 
-/// `25` and `25%` are the same.
+/// Parses a share; `25` and `25%` are the same.
 fn parse_share(value: &str) -> Result<u8, String> {
     parse_percent(&format!("{}%", value.trim_end_matches('%')))
         .ok_or_else(|| "use a percentage from 0 to 100".to_owned())

@@ -1,7 +1,8 @@
-//! The latest messages, as they were said.
+//! Selects the latest messages to send verbatim.
 //!
-//! Whole turns, the newest first. Where not even the newest turn fits, its query and
-//! its newest steps: a model in the middle of a long turn must see where it is.
+//! Whole turns, the newest first. If not even the newest turn fits, its query and its
+//! newest steps are sent: in the middle of a long turn, a model must see its latest
+//! steps.
 
 use throughline_model::Role;
 
@@ -12,10 +13,10 @@ use crate::sendable_blocks::has_visible_content;
 use crate::turn::{Step, Turn, saturating_sum};
 use crate::{CountedEntry, Encoding, Policy};
 
-/// What the first message says where the user did not begin.
+/// The first message, if the conversation does not start with the user.
 pub(crate) const PLACEHOLDER: &str = "[the conversation was already under way]";
 
-/// The entries that a policy keeps at all, and what it does not.
+/// Selects the entries that the policy keeps, and reports the others.
 pub(crate) fn select_by_policy<'a>(
     entries: &'a [CountedEntry],
     policy: &Policy,
@@ -43,7 +44,8 @@ pub(crate) fn select_by_policy<'a>(
     (&entries[from..], note)
 }
 
-/// Where the last messages begin; earlier where a call would be separated from its result.
+/// The index of the last `count` messages; earlier if a call would be separated from
+/// its result.
 pub(crate) fn find_last_messages_start(entries: &[CountedEntry], count: usize) -> usize {
     let mut left = count;
     let mut from = entries.len();
@@ -58,18 +60,18 @@ pub(crate) fn find_last_messages_start(entries: &[CountedEntry], count: usize) -
     from
 }
 
-/// The turns that fit, and what does not.
+/// The turns that fit, and what was left out.
 pub(crate) struct FittedTurns<'a> {
     pub(crate) turns: Vec<Turn<'a>>,
     pub(crate) left_out: Vec<Omission>,
-    /// With the placeholder, where one is needed.
+    /// Including the placeholder, if one is needed.
     pub(crate) tokens: u64,
 }
 
-/// Keeps the newest turns that fit.
+/// Selects the newest turns that fit.
 pub(crate) fn fit_turns(
     mut turns: Vec<Turn<'_>>,
-    room: u64,
+    budget: u64,
     encoding: Encoding,
 ) -> FittedTurns<'_> {
     let opening = |role: Option<Role>| match role {
@@ -80,9 +82,9 @@ pub(crate) fn fit_turns(
     for (index, turn) in turns.iter().enumerate().rev() {
         sum = sum.saturating_add(turn.tokens());
         let whole = sum.saturating_add(opening(turn.first_role()));
-        if whole <= room {
+        if whole <= budget {
             (from, tokens) = (index, whole);
-        } else if sum > room {
+        } else if sum > budget {
             break;
         }
     }
@@ -92,12 +94,12 @@ pub(crate) fn fit_turns(
         && let Some(newest) = turns.pop()
     {
         let all = newest.steps.len();
-        let (steps, cost) = fit_newest_steps(newest, room, opening);
+        let (steps, cost) = fit_newest_steps(newest, budget, opening);
         tokens = cost;
         if steps.len() < all {
             left_out.push(Omission::new(
                 format!("{} of {all} steps of the newest turn", all - steps.len()),
-                "no room",
+                "over the budget",
             ));
         }
         if !steps.is_empty() {
@@ -110,7 +112,7 @@ pub(crate) fn fit_turns(
             .flat_map(|turn| turn.steps.iter().flat_map(Step::seqs))
             .collect();
         left_out.push(
-            Omission::new(format!("{} earlier turns", turns.len()), "no room")
+            Omission::new(format!("{} earlier turns", turns.len()), "over the budget")
                 .with_tokens(saturating_sum(turns.iter().map(Turn::tokens)))
                 .with_entries(seqs.len()),
         );
@@ -122,15 +124,15 @@ pub(crate) fn fit_turns(
     }
 }
 
-/// The query of a turn and the newest of its other steps, as far as they fit.
+/// Selects the query of a turn and the newest of its other steps that fit.
 fn fit_newest_steps<'a>(
     turn: Turn<'a>,
-    room: u64,
+    budget: u64,
     opening: impl Fn(Option<Role>) -> u64,
 ) -> (Vec<Step<'a>>, u64) {
     let mut steps = turn.steps;
     let is_query = steps.first().and_then(Step::first_role) == Some(Role::User);
-    let query = if is_query && steps[0].tokens() <= room {
+    let query = if is_query && steps[0].tokens() <= budget {
         Some(steps.remove(0))
     } else {
         None
@@ -144,9 +146,9 @@ fn fit_newest_steps<'a>(
         } else {
             opening(step.first_role())
         };
-        if sum.saturating_add(first) <= room {
+        if sum.saturating_add(first) <= budget {
             (from, tokens) = (index, sum + first);
-        } else if sum > room {
+        } else if sum > budget {
             break;
         }
     }

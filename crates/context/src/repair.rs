@@ -1,8 +1,8 @@
-//! Blocks put together again as messages that every provider takes.
+//! Repairs the message structure so that every provider accepts it.
 //!
-//! Invariant: in what comes out, each message with tool calls is followed at once by
-//! one message with exactly their results, in the same order; ids are told apart; no
-//! message is empty. Whatever it took is reported.
+//! Invariant: in the output, each message with tool calls is directly followed by one
+//! message with exactly their results, in the same order; call ids are unique; no
+//! message is empty. Every repair is reported.
 
 use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
@@ -13,18 +13,18 @@ use crate::token_cost::{count_content_tokens, count_sent_tokens};
 use crate::turn::{CountedBlock, Step, Turn, TurnMessage};
 use crate::{Encoding, Repair, RepairKind};
 
-/// What stands where a result should.
+/// The placeholder for a missing result.
 const NO_RESULT: &str = "[no result was recorded]";
 
-/// Turns in order, and which calls of the last step wait for the new message.
+/// The repaired turns, and the calls of the last step that the new message answers.
 #[derive(Debug, Default)]
 pub(crate) struct RepairedTurns<'a> {
     pub(crate) turns: Vec<Turn<'a>>,
-    /// The id a result comes with, and the id the call is sent with.
+    /// The id of the recorded call, and the id it is sent with.
     pub(crate) pending_calls: Vec<(String, String)>,
 }
 
-/// Puts pieces together. `answers` are the calls that the new message answers.
+/// Groups blocks into turns. `answers` are the calls that the new message answers.
 pub(crate) fn repair_turns<'a>(
     pieces: Vec<CountedBlock<'a>>,
     answers: &HashSet<&str>,
@@ -36,7 +36,7 @@ pub(crate) fn repair_turns<'a>(
     let last = (0..pieces.len()).rfind(|index| !claimed.contains_key(index));
     let nobody = HashSet::new();
     let mut pieces: Vec<Option<CountedBlock<'a>>> = pieces.into_iter().map(Some).collect();
-    let mut mender = TurnRepairer {
+    let mut repairer = TurnRepairer {
         encoding,
         repairs,
         used_ids: HashMap::new(),
@@ -48,13 +48,13 @@ pub(crate) fn repair_turns<'a>(
     };
     for index in 0..pieces.len() {
         if let Some(&call) = claimed.get(&index) {
-            // Still in its place, unless a call before took it along.
-            if mender.calls.iter().any(|(at, _)| *at == call) {
+            // Skip results that were already moved to an earlier call.
+            if repairer.calls.iter().any(|(at, _)| *at == call) {
                 let is_last = last.is_none_or(|last| last < index);
                 let answers = if is_last { answers } else { &nobody };
-                mender.flush_group(&mut pieces, &answered_by, answers);
-            } else if mender.placed_when_closed.get(&call) != Some(&mender.placed_count) {
-                mender.repairs.push(Repair::new(
+                repairer.flush_group(&mut pieces, &answered_by, answers);
+            } else if repairer.placed_when_closed.get(&call) != Some(&repairer.placed_count) {
+                repairer.repairs.push(Repair::new(
                     RepairKind::MovedResult,
                     Some(seqs[index]),
                     format!(
@@ -68,32 +68,32 @@ pub(crate) fn repair_turns<'a>(
         let Some(piece) = pieces[index].take() else {
             continue;
         };
-        let piece = mender.convert_orphan_result(piece);
-        let role = mender
+        let piece = repairer.convert_orphan_result(piece);
+        let role = repairer
             .group
             .first()
             .map(|first: &CountedBlock<'_>| first.role);
         if piece.opens_turn || role != Some(piece.role) {
-            mender.flush_group(&mut pieces, &answered_by, &nobody);
-        } else if let Some(last) = mender.group.last()
+            repairer.flush_group(&mut pieces, &answered_by, &nobody);
+        } else if let Some(last) = repairer.group.last()
             && last.seq != piece.seq
         {
-            mender.repairs.push(Repair::new(
+            repairer.repairs.push(Repair::new(
                 RepairKind::SameRole,
                 Some(piece.seq),
                 format!("joined with entry {}: the same speaker", last.seq),
             ));
         }
         if piece.opens_turn {
-            mender.repaired.turns.push(Turn::default());
+            repairer.repaired.turns.push(Turn::default());
         }
-        mender.push(index, piece);
+        repairer.push(index, piece);
     }
-    mender.flush_group(&mut pieces, &answered_by, answers);
-    mender.repaired
+    repairer.flush_group(&mut pieces, &answered_by, answers);
+    repairer.repaired
 }
 
-/// Which result answers which call: both ways, by place.
+/// Pairs results with calls: both ways, by index.
 fn pair_results(pieces: &[CountedBlock<'_>]) -> (HashMap<usize, usize>, HashMap<usize, usize>) {
     let mut open: HashMap<&str, Vec<usize>> = HashMap::new();
     let mut answered_by = HashMap::new();
@@ -117,16 +117,16 @@ fn pair_results(pieces: &[CountedBlock<'_>]) -> (HashMap<usize, usize>, HashMap<
 struct TurnRepairer<'a, 'r> {
     encoding: Encoding,
     repairs: &'r mut Vec<Repair>,
-    /// The ids taken, each with the number of its next namesake.
+    /// The ids in use, each with the number for its next duplicate.
     used_ids: HashMap<String, usize>,
     repaired: RepairedTurns<'a>,
-    /// Pieces in a row by one speaker.
+    /// Consecutive blocks of one role.
     group: Vec<CountedBlock<'a>>,
-    /// The calls among them, by place, with the ids they came with.
+    /// The calls among them, by index, with their original ids.
     calls: Vec<(usize, String)>,
-    /// How many pieces were placed so far.
+    /// The number of blocks placed so far.
     placed_count: usize,
-    /// How many that was when each call's results were placed.
+    /// That number when each call's results were placed.
     placed_when_closed: HashMap<usize, usize>,
 }
 
@@ -151,7 +151,7 @@ impl<'a> TurnRepairer<'a, '_> {
         self.group.push(piece);
     }
 
-    /// The id, or one like it that is not taken. It is taken from here on.
+    /// Returns the id, or a similar unused one, and marks it as used.
     fn allocate_id(&mut self, id: &str) -> String {
         let mut free = id.to_owned();
         while free.is_empty() || self.used_ids.contains_key(&free) {
@@ -164,7 +164,7 @@ impl<'a> TurnRepairer<'a, '_> {
         free
     }
 
-    /// A result that answers nothing becomes text.
+    /// Converts a result without a call to text.
     fn convert_orphan_result(&mut self, mut piece: CountedBlock<'a>) -> CountedBlock<'a> {
         if let Block::ToolResult(result) = &*piece.block {
             self.repairs.push(Repair::new(
@@ -182,7 +182,7 @@ impl<'a> TurnRepairer<'a, '_> {
         piece
     }
 
-    /// Ends the group: places it, with the results of its calls.
+    /// Ends the group and emits it with the results of its calls.
     fn flush_group(
         &mut self,
         pieces: &mut [Option<CountedBlock<'a>>],
@@ -228,7 +228,7 @@ impl<'a> TurnRepairer<'a, '_> {
                 self.repairs.push(Repair::new(
                     RepairKind::UnpairedCall,
                     Some(seq),
-                    format!("tool call {original:?} has no result; one was made up"),
+                    format!("tool call {original:?} has no result; a placeholder was added"),
                 ));
                 let block = Block::ToolResult(ToolResult {
                     call_id: id,
@@ -259,13 +259,13 @@ impl<'a> TurnRepairer<'a, '_> {
     }
 }
 
-/// The text that stands for a result whose call is not in view.
+/// Renders a result whose call is not in the request as text.
 pub(crate) fn render_orphan_result(result: &ToolResult) -> Block {
     let mut text = "[result of a tool call that is not in view]".to_owned();
     for block in &result.content.0 {
         text.push('\n');
         match block {
-            Block::Text(said) => text.push_str(said),
+            Block::Text(part) => text.push_str(part),
             Block::Attachment(attachment) => {
                 text.push_str(&crate::token_cost::describe_attachment(attachment));
             }
@@ -275,12 +275,12 @@ pub(crate) fn render_orphan_result(result: &ToolResult) -> Block {
     Block::Text(text)
 }
 
-/// What that costs.
+/// Counts the tokens of that text.
 pub(crate) fn count_orphan_tokens(encoding: Encoding, result: &ToolResult) -> u64 {
     count_content_tokens(encoding, &Content(vec![render_orphan_result(result)]))
 }
 
-/// The result as the answer to a call of this id.
+/// Returns the result with the id of the call as sent.
 pub(crate) fn with_call_id<'a>(mut piece: CountedBlock<'a>, id: &str) -> CountedBlock<'a> {
     if let Block::ToolResult(result) = &*piece.block
         && result.call_id != id

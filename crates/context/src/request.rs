@@ -1,57 +1,58 @@
-//! A request: what the model would be sent now, and why it is that.
+//! The request for a model, with an account of what it contains and what was left out.
 
 use serde::Serialize;
 use throughline_model::{Content, Role, Seq};
 
 use crate::EntryRef;
 
-/// What the model would be sent now.
+/// A request for a model.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Request {
-    /// The policy it was made by.
+    /// The name of the policy it was built with.
     pub policy: String,
-    /// The most tokens it could have had.
+    /// The maximum number of tokens.
     pub budget: u64,
-    /// The tokens it has: the sum over the sections.
+    /// The number of tokens: the sum over the sections.
     pub tokens: u64,
-    /// What it is made of, stable first. All seven are there, empty or not.
+    /// The sections, the stable ones first. All seven are present, even if empty.
     pub sections: Vec<Section>,
-    /// What to send: at most one system message, first, with a block a section; then
-    /// user, assistant and tool messages in an order every provider takes.
+    /// The messages to send: at most one system message, first, with one block per
+    /// section; then user, assistant and tool messages in an order that every provider
+    /// accepts.
     pub messages: Vec<RequestMessage>,
-    /// What was wrong in the log and is right in here.
+    /// The problems of the log that were repaired in this request.
     pub repairs: Vec<Repair>,
 }
 
 impl Request {
-    /// The section of this name.
+    /// The section with this name.
     pub fn section(&self, name: SectionName) -> Option<&Section> {
         self.sections.iter().find(|section| section.name == name)
     }
 }
 
-/// The sections in the order they are sent.
+/// The sections in sending order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum SectionName {
-    /// What the agent is and does.
+    /// The agent's instructions.
     Agent,
     /// Project context.
     Context,
-    /// What is remembered across sessions.
+    /// Facts remembered across sessions.
     Memory,
-    /// What earlier messages came to, with pins and decisions.
+    /// The summary of earlier messages, with pins and decisions.
     Checkpoint,
-    /// The latest messages as they were said.
+    /// The latest messages, verbatim.
     Recent,
-    /// What was said before that may matter now.
+    /// Relevant excerpts of earlier conversations.
     Recalled,
     /// The new message.
     Message,
 }
 
 impl SectionName {
-    /// All of them, in order.
+    /// All sections, in order.
     pub const ALL: [Self; 7] = [
         Self::Agent,
         Self::Context,
@@ -62,7 +63,7 @@ impl SectionName {
         Self::Message,
     ];
 
-    /// The name as it is written.
+    /// The name as serialized.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Agent => "agent",
@@ -82,26 +83,26 @@ impl std::fmt::Display for SectionName {
     }
 }
 
-/// One part of a request.
+/// One section of a request.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Section {
-    /// Which.
+    /// The section's name.
     pub name: SectionName,
-    /// What it costs, delimiters included.
+    /// The number of tokens, including delimiters.
     pub tokens: u64,
-    /// Percent of the request's tokens, to one decimal.
+    /// The percentage of the request's tokens, to one decimal.
     pub share: f64,
-    /// What it says. Of messages, as a person would read them.
+    /// The text; messages are rendered as readable text.
     pub text: String,
-    /// The entries it is made from.
+    /// The entries it is built from.
     pub entries: Vec<EntryRef>,
-    /// How well each of them matches, where they were chosen for that.
+    /// The relevance score of each entry, if they were selected by relevance.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub scores: Vec<f32>,
-    /// What it could have said besides.
+    /// What was left out of it.
     pub left_out: Vec<Omission>,
-    /// Whether the request is the same as the last one up to the end of this section,
-    /// so that a provider's cache should be marked here.
+    /// Whether the request is the same as the previous one up to the end of this
+    /// section, so that a provider's cache breakpoint should be set here.
     pub cache_breakpoint: bool,
 }
 
@@ -120,18 +121,18 @@ impl Section {
     }
 }
 
-/// Something that is not in the request, and why.
+/// Something left out of the request, and why.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Omission {
-    /// What.
+    /// What was left out.
     #[serde(rename = "what")]
     pub description: String,
-    /// Why: `no room`, `over its share`, `policy keeps last 2 messages`…
+    /// Why: `over the budget`, `policy keeps last 2 messages`…
     #[serde(rename = "why")]
     pub reason: String,
-    /// What it would have cost; none where it was not loaded.
+    /// Its tokens; `None` if it was not loaded.
     pub tokens: Option<u64>,
-    /// How many entries it is.
+    /// The number of entries.
     pub entries: u64,
 }
 
@@ -159,23 +160,24 @@ impl Omission {
 /// A message to send.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct RequestMessage {
-    /// Who speaks.
+    /// The role.
     pub role: Role,
-    /// What is said. Never empty.
+    /// The content. Never empty.
     pub content: Content,
-    /// The blocks, by index, after which a provider's cache should be marked.
+    /// The indexes of the blocks after which a provider's cache breakpoint should be
+    /// set.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub breakpoints: Vec<usize>,
 }
 
-/// Something wrong in the log that is right in the request.
+/// A problem of the log that was repaired in the request.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Repair {
-    /// What kind of thing.
+    /// The kind of problem.
     pub kind: RepairKind,
-    /// The entry; none for the new message or the request as a whole.
+    /// The entry; `None` for the new message or the request as a whole.
     pub seq: Option<Seq>,
-    /// What was done about it.
+    /// How it was repaired.
     #[serde(rename = "what")]
     pub description: String,
 }
@@ -190,7 +192,7 @@ impl Repair {
     }
 }
 
-/// What can be wrong in a log.
+/// The kinds of problems in a log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
@@ -199,34 +201,34 @@ pub enum RepairKind {
     UnpairedCall,
     /// A tool result without a call.
     UnpairedResult,
-    /// A tool result that did not follow its call.
+    /// A tool result that did not directly follow its call.
     MovedResult,
-    /// A tool call that the model did not make.
+    /// A tool call outside an assistant message.
     MisplacedCall,
-    /// A tool call whose id another has.
+    /// A tool call with an id that was used before.
     RepeatedId,
-    /// A message that says nothing.
+    /// A message without content.
     EmptyMessage,
-    /// Two messages in a row by the same speaker.
+    /// Two consecutive messages with the same role.
     SameRole,
-    /// A conversation that the user did not begin.
+    /// A conversation that does not start with the user.
     FirstRole,
-    /// A system message amid the conversation.
+    /// A system message within the conversation.
     SystemNote,
-    /// Half a character in a tool's input.
+    /// A lone surrogate in a tool's input.
     LoneSurrogate,
 }
 
-/// Why there is no request.
+/// Why no request can be built.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum RequestError {
-    /// The new message alone is more than the budget.
-    #[error("the message has {tokens} tokens and the budget is {budget}")]
+    /// The new message alone exceeds the budget.
+    #[error("the message has {tokens} tokens, but the budget is {budget}")]
     MessageTooLarge {
-        /// What it costs.
+        /// The tokens of the message.
         tokens: u64,
-        /// What there is.
+        /// The budget.
         budget: u64,
     },
 }

@@ -1,85 +1,86 @@
-//! What a request is made from, as the caller found it.
+//! The inputs that a request is built from.
 
 use serde::{Deserialize, Serialize};
 use throughline_model::{Checkpoint, Content, Entry, Record, Seq, SessionId, Timestamp};
 
-/// An entry with its stored count.
+/// An entry with its stored token count.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CountedEntry {
     /// The entry.
     pub entry: Entry,
-    /// What it costs, by [`entry_tokens`](crate::entry_tokens).
+    /// Its tokens, counted with [`count_entry_tokens`](crate::count_entry_tokens).
     pub tokens: u64,
 }
 
-/// A part of the project context: workspace, instructions file, tree, commits, task.
+/// A document of the project context: workspace, instructions file, tree, commits,
+/// task.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ContextDocument {
-    /// What it is called.
+    /// The document's name.
     pub name: String,
-    /// What it says.
+    /// Its content.
     pub text: String,
 }
 
-/// Something remembered across sessions.
+/// A fact remembered across sessions.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MemoryFact {
-    /// What.
+    /// The fact.
     pub text: String,
-    /// The entry that holds it. Facts are told in the order of these, whichever matter
-    /// most, so that requests begin alike.
+    /// The entry that holds it. Facts are rendered in the order of these, whatever
+    /// their rank, so that consecutive requests share a prefix.
     pub source: Option<EntryRef>,
 }
 
-/// Something said before that may matter now.
+/// A relevant excerpt of an earlier conversation.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Excerpt {
-    /// Where.
+    /// The entry it is from.
     pub source: EntryRef,
-    /// When.
+    /// When it was sent.
     pub at: Timestamp,
-    /// By whom.
+    /// The author.
     pub author: String,
-    /// What.
+    /// The text.
     pub text: String,
-    /// How well it matches; larger is better.
+    /// The relevance; larger is better.
     pub score: f32,
-    /// What was said just before, and by whom.
+    /// The author and text of the message before it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lead: Option<(String, String)>,
 }
 
-/// The place of an entry.
+/// A reference to an entry of a session.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct EntryRef {
     /// The session it is in.
     pub session: SessionId,
-    /// Its number there.
+    /// The entry's number there.
     pub seq: Seq,
-    /// What another system calls it.
+    /// The entry's id in the system it was imported from.
     pub external_id: Option<String>,
 }
 
-/// Everything a request is made from.
+/// Everything that a request is built from.
 #[derive(Clone, Copy, Debug)]
 pub struct RequestInputs<'a> {
     /// The session.
     pub session: &'a SessionId,
-    /// What the agent is and does.
+    /// The agent's instructions.
     pub agent: Option<&'a str>,
-    /// Project context, the most important first.
+    /// Project context, the most important document first.
     pub documents: &'a [ContextDocument],
-    /// What is remembered, the most important first: the last ones give way.
+    /// Remembered facts, the most important first: the last ones are left out first.
     pub memory: &'a [MemoryFact],
-    /// What stands: pins and decisions are taken from here.
+    /// The session's record; pins and decisions are taken from here.
     pub record: &'a Record,
-    /// The checkpoint in force.
+    /// The checkpoint in effect.
     pub checkpoint: Option<(&'a Entry, &'a Checkpoint)>,
-    /// What the model may see after the checkpoint, oldest first; perhaps only the tail.
+    /// The visible entries after the checkpoint, oldest first; possibly only the tail.
     pub entries: &'a [CountedEntry],
-    /// How many visible entries come before those and were not loaded.
+    /// The number of visible entries before those, which were not loaded.
     pub unloaded_entries: u64,
-    /// What was said before that may matter now, the best first.
+    /// Recalled excerpts, the best first.
     pub recalled: &'a [Excerpt],
     /// The new message.
     pub message: Option<&'a Content>,

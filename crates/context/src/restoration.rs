@@ -1,27 +1,28 @@
-//! Texts for going on from an earlier session: one for the model, one for the person.
+//! Texts for continuing an earlier session: the prompt for the model and the banner for
+//! the user.
 
 use throughline_model::{PREVIEW_CHARS, SessionId, SessionInfo, Summary, Timestamp};
 
-/// What a restored agent is told about.
+/// The facts about an earlier session that the restoration prompt states.
 #[derive(Clone, Copy, Debug)]
 pub struct Restoration<'a> {
-    /// When the earlier conversation was, where that is known.
+    /// When the earlier conversation took place, if known.
     pub date: Option<Timestamp>,
-    /// Its session.
+    /// The earlier session.
     pub session: &'a SessionId,
-    /// How often the user asked in it.
+    /// The number of user messages in it.
     pub queries: u64,
-    /// What it took.
+    /// The tokens it used.
     pub tokens: u64,
-    /// The session before it, where it was continued itself.
+    /// The session it was itself continued from, if any.
     pub resumed_from: Option<&'a SessionId>,
-    /// Where its transcript was written.
+    /// The path of its transcript.
     pub transcript: Option<&'a str>,
-    /// What it came to.
+    /// Its summary.
     pub summary: &'a Summary,
 }
 
-/// What an agent is told when it goes on from an earlier session's summary.
+/// Renders the prompt for an agent that continues from an earlier session's summary.
 pub fn render_restoration_prompt(restoration: &Restoration<'_>) -> String {
     let Restoration {
         date,
@@ -62,27 +63,27 @@ pub fn render_restoration_prompt(restoration: &Restoration<'_>) -> String {
     prompt
 }
 
-/// What a person is shown when a session is resumed. Never sent to a model.
-pub fn render_resume_banner(card: &SessionInfo) -> String {
+/// Renders the banner shown when a session is resumed. Never sent to a model.
+pub fn render_resume_banner(info: &SessionInfo) -> String {
     let time = |at: Timestamp| at.strftime("%Y-%m-%dT%H:%M:%S%.3fZ").to_string();
     let mut banner = format!(
         "You are resuming a previous conversation session.\n\
          Session: {}\nCreated: {}\nLast activity: {}\n\
          Total messages: {} ({} from user, {} from assistant)\n",
-        card.title(),
-        time(card.created_at),
-        time(card.last_activity),
-        card.messages,
-        card.queries,
-        card.messages.saturating_sub(card.queries),
+        info.title(),
+        time(info.created_at),
+        time(info.last_activity),
+        info.messages,
+        info.queries,
+        info.messages.saturating_sub(info.queries),
     );
-    if let Some(description) = &card.description {
+    if let Some(description) = &info.description {
         banner.push_str(&format!("Description: {description}\n"));
     }
-    if !card.preview.is_empty() {
-        let cut = card.preview.chars().count() >= PREVIEW_CHARS;
+    if !info.preview.is_empty() {
+        let cut = info.preview.chars().count() >= PREVIEW_CHARS;
         let dots = if cut { "..." } else { "" };
-        banner.push_str(&format!("First topic: {}{dots}\n", card.preview));
+        banner.push_str(&format!("First topic: {}{dots}\n", info.preview));
     }
     banner.push_str(
         "\nThe conversation history follows. Continue naturally from where you left off.",
@@ -90,7 +91,7 @@ pub fn render_resume_banner(card: &SessionInfo) -> String {
     banner
 }
 
-/// A count as people write it: 950, 2.3K, 1.2M.
+/// Abbreviates a count: 950, 2.3K, 1.2M.
 pub fn abbreviate_count(count: u64) -> String {
     let tenths = |unit: u64, letter: char| {
         let tenths = count / (unit / 10);
@@ -146,17 +147,17 @@ mod tests {
 
     #[test]
     fn the_banner_is_the_documented_one() {
-        let birth = SessionHeader::new(
+        let header = SessionHeader::new(
             session("my-session"),
             "2025-01-04T14:32:15Z".parse().unwrap(),
         );
-        let mut card = SessionInfo::new(&birth);
-        card.last_activity = "2025-01-04T15:45:30Z".parse().unwrap();
-        (card.messages, card.queries) = (24, 12);
-        card.description = Some("Working on authentication feature".into());
-        card.preview = "Help me implement JWT authentication".into();
+        let mut info = SessionInfo::new(&header);
+        info.last_activity = "2025-01-04T15:45:30Z".parse().unwrap();
+        (info.messages, info.queries) = (24, 12);
+        info.description = Some("Working on authentication feature".into());
+        info.preview = "Help me implement JWT authentication".into();
         assert_eq!(
-            render_resume_banner(&card),
+            render_resume_banner(&info),
             "You are resuming a previous conversation session.\n\
              Session: my-session\n\
              Created: 2025-01-04T14:32:15.000Z\n\

@@ -1,4 +1,4 @@
-//! Where a log may be cut without separating a call from its result.
+//! Finds where a log can be cut without separating a tool call from its result.
 
 use std::collections::HashMap;
 
@@ -7,11 +7,11 @@ use throughline_model::Block;
 use crate::CountedEntry;
 use crate::visible_entries::is_query;
 
-/// For each place before an entry, and the one after the last, whether to cut there
+/// For each position before an entry, and the one after the last, whether cutting there
 /// keeps every call with its result.
 ///
-/// A call of the turn under way that has no result yet belongs with whatever follows,
-/// since its result will.
+/// A pending call of the current turn belongs with what follows, since its result will
+/// be there.
 pub(crate) fn safe_cuts(entries: &[CountedEntry]) -> Vec<bool> {
     let mut opened = vec![0_usize; entries.len() + 2];
     let mut closed = vec![0_usize; entries.len() + 2];

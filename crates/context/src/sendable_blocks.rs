@@ -1,11 +1,11 @@
-//! Entries taken apart into blocks, each fit to be sent.
+//! Splits entries into blocks that can be sent.
 //!
-//! What belongs to a block alone is put right here: blank texts go, notes of the system
-//! become text, thinking stays only where the provider wants it back. How blocks go
-//! together is for [`repair`](crate::repair).
+//! Handles everything that concerns a single block: drops blank texts, converts system
+//! notes to text, keeps thinking only where the provider requires it. The structure
+//! between blocks is handled by [`repair`](crate::repair).
 //!
-//! Invariant: an entry that is sent as it is costs what was counted for it; only what
-//! is changed or may yet be taken apart is counted anew.
+//! Invariant: an entry sent unchanged costs its stored count; only changed blocks and
+//! those that may be separated are counted again.
 
 use std::borrow::Cow;
 
@@ -17,17 +17,17 @@ use crate::turn::CountedBlock;
 use crate::visible_entries::{is_query, visible_messages};
 use crate::{CountedEntry, Encoding, Repair, RepairKind};
 
-/// How entries are taken apart.
+/// Options for splitting entries into blocks.
 #[derive(Clone, Copy)]
 pub(crate) struct BlockOptions {
     pub(crate) encoding: Encoding,
-    /// How many characters of each message are kept.
+    /// The maximum number of characters of each message.
     pub(crate) max_chars: Option<usize>,
-    /// Whether what comes next goes on with the newest turn.
+    /// Whether the new message continues the newest turn.
     pub(crate) continues_turn: bool,
 }
 
-/// A block ready to be sent, and whether it is not as it was.
+/// A block ready to be sent, and whether it was changed.
 struct SendableBlock<'a> {
     role: Role,
     block: Cow<'a, Block>,
@@ -102,7 +102,7 @@ fn extract_entry_blocks<'a>(
     count_blocks(counted, ready, several, taking.encoding)
 }
 
-/// Gives each block its cost, and the first of a query its mark.
+/// Assigns each block its cost, and marks the first block of a query.
 fn count_blocks<'a>(
     counted: &CountedEntry,
     ready: Vec<SendableBlock<'a>>,
@@ -114,7 +114,7 @@ fn count_blocks<'a>(
         !one.changed && matches!(*one.block, Block::Text(_) | Block::ToolCall(_))
     };
     let others = ready.iter().filter(|one| !is_thinking(&one.block)).count();
-    // Blocks that never part can share the entry's cost, which need not be counted anew.
+    // Blocks that are never separated share the entry's stored cost.
     let whole = !several
         && (ready
             .iter()
@@ -138,7 +138,7 @@ fn count_blocks<'a>(
         .collect()
 }
 
-/// A block as it can be sent, if at all.
+/// Prepares a block for sending; returns `None` if it is not sent.
 fn prepare_block<'a>(
     role: Role,
     block: Cow<'a, Block>,
@@ -159,8 +159,8 @@ fn prepare_block<'a>(
         changed: true,
     };
     Some(match &*block {
-        Block::Text(said) => {
-            let kept = take_chars(said, left);
+        Block::Text(full) => {
+            let kept = take_chars(full, left);
             if kept.trim().is_empty() {
                 return None;
             }
@@ -175,11 +175,11 @@ fn prepare_block<'a>(
                 Role::Tool => {
                     repair(
                         RepairKind::UnpairedResult,
-                        "a tool's words without a call were sent as text",
+                        "a tool message without a call was sent as text",
                     );
                     text(format!("[tool] {kept}"))
                 }
-                Role::User | Role::Assistant if kept.len() < said.len() => text(kept.to_owned()),
+                Role::User | Role::Assistant if kept.len() < full.len() => text(kept.to_owned()),
                 Role::User | Role::Assistant => SendableBlock {
                     role: speaker,
                     block,
@@ -201,7 +201,7 @@ fn prepare_block<'a>(
             if role != Role::Assistant {
                 repair(
                     RepairKind::MisplacedCall,
-                    "a tool call that the model did not make was sent as text",
+                    "a tool call outside an assistant message was sent as text",
                 );
                 return Some(text(format!("[tool call: {} {}]", call.name, call.input)));
             }
@@ -212,7 +212,7 @@ fn prepare_block<'a>(
                     changed: false,
                 },
                 Some(input) => {
-                    repair(RepairKind::LoneSurrogate, "half a character was replaced");
+                    repair(RepairKind::LoneSurrogate, "a lone surrogate was replaced");
                     SendableBlock {
                         role: speaker,
                         block: Cow::Owned(Block::ToolCall(ToolCall {
@@ -245,7 +245,7 @@ fn prepare_block<'a>(
         }
         Block::Foreign(json) => {
             if replace_lone_surrogates(json).is_some() {
-                repair(RepairKind::LoneSurrogate, "half a character was replaced");
+                repair(RepairKind::LoneSurrogate, "a lone surrogate was replaced");
             }
             let mended = replace_lone_surrogates(json).map(Block::Foreign);
             SendableBlock {
@@ -258,7 +258,7 @@ fn prepare_block<'a>(
     })
 }
 
-/// A result cut to length, or filled where it says nothing; none where it stays.
+/// Truncates a result, or fills it if it is empty; returns `None` if it is unchanged.
 fn truncate_result(result: &ToolResult, left: &mut Option<usize>) -> Option<ToolResult> {
     let mut changed = false;
     let mut blocks = Vec::new();
@@ -284,7 +284,7 @@ fn truncate_result(result: &ToolResult, left: &mut Option<usize>) -> Option<Tool
     })
 }
 
-/// As many characters as are left, which then are fewer.
+/// Takes as many characters as are left, and reduces that number.
 fn take_chars<'t>(text: &'t str, left: &mut Option<usize>) -> &'t str {
     let Some(left) = left else {
         return text;
@@ -295,7 +295,7 @@ fn take_chars<'t>(text: &'t str, left: &mut Option<usize>) -> &'t str {
     kept
 }
 
-/// Whether a message says anything that can be sent.
+/// Whether a message has content that can be sent.
 pub(crate) fn has_visible_content(entry: &Entry) -> bool {
     visible_messages(entry).iter().any(|message| {
         message.content.0.iter().any(|block| match block {

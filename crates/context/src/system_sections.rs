@@ -1,6 +1,6 @@
-//! The sections of the system message: agent, context, memory, checkpoint.
+//! Builds the sections of the system message: agent, context, memory and checkpoint.
 //!
-//! They come first and change least, so that the requests of a session begin alike.
+//! They come first and change least, so that consecutive requests share a prefix.
 
 use throughline_model::{Note, Summary};
 
@@ -10,27 +10,27 @@ use crate::{
     ContextDocument, Encoding, EntryRef, MemoryFact, Omission, RequestInputs, Section, SectionName,
 };
 
-/// What the agent is and does; cut at a line's end where it does not fit.
-pub(crate) fn build_agent_section(text: Option<&str>, room: u64, encoding: Encoding) -> Section {
+/// The agent's instructions, truncated at a line end if they do not fit.
+pub(crate) fn build_agent_section(text: Option<&str>, budget: u64, encoding: Encoding) -> Section {
     let mut section = Section::new(SectionName::Agent);
     let text = text.unwrap_or_default().trim_end();
     if !text.trim().is_empty() {
         append_truncated(
             &mut section,
-            "the agent's description",
+            "the agent's instructions",
             text,
-            Budget::remaining(room),
+            Budget::remaining(budget),
             encoding,
         );
     }
     section
 }
 
-/// Project context; the document that does not fit is cut at a line's end, and those
-/// after it are taken where they fit.
+/// Project context. The first document that does not fit is truncated at a line end;
+/// later ones are included if they fit.
 pub(crate) fn build_context_section(
     documents: &[ContextDocument],
-    room: Budget,
+    budget: Budget,
     encoding: Encoding,
 ) -> Section {
     let mut section = Section::new(SectionName::Context);
@@ -39,31 +39,31 @@ pub(crate) fn build_context_section(
             continue;
         }
         let text = format!("# {}\n\n{}", document.name, document.text.trim_end());
-        append_truncated(&mut section, &document.name, &text, room, encoding);
+        append_truncated(&mut section, &document.name, &text, budget, encoding);
     }
     section
 }
 
-/// Adds a text to a section, as many of its lines as fit.
+/// Appends a text to a section, as many whole lines as fit.
 fn append_truncated(
     section: &mut Section,
     name: &str,
     text: &str,
-    room: Budget,
+    budget: Budget,
     encoding: Encoding,
 ) {
     const CUT: &str = "\n[cut: the rest is left out]";
     let start = if section.text.is_empty() { "" } else { "\n\n" };
     let before = section.tokens.max(MESSAGE_TOKENS);
-    let left = room.tokens.saturating_sub(before);
+    let left = budget.tokens.saturating_sub(before);
     let whole = encoding.count(start) + encoding.count(text);
     if whole <= left {
         section.text.extend([start, text]);
         section.tokens = before + whole;
         return;
     }
-    let mut note = Omission::new(name, room.limit_reason).with_tokens(whole);
-    // The heading alone says nothing.
+    let mut note = Omission::new(name, budget.limit_reason).with_tokens(whole);
+    // Not just the heading.
     let least = text.find('\n').map_or(0, |end| end + 2);
     let kept = truncate_to_lines(
         text,
@@ -80,11 +80,11 @@ fn append_truncated(
     section.left_out.push(note);
 }
 
-/// The longest run of whole lines from the start that costs no more than this.
+/// The longest run of whole lines from the start within a token limit.
 fn truncate_to_lines(text: &str, most: u64, encoding: Encoding) -> &str {
     let ends: Vec<usize> = text.match_indices('\n').map(|(end, _)| end).collect();
     let (mut fits, mut fails) = (0, ends.len() + 1);
-    // `fits` lines fit, `fails` do not.
+    // Binary search: `fits` lines fit, `fails` do not.
     while fails - fits > 1 {
         let middle = usize::midpoint(fits, fails);
         if encoding.count(&text[..ends[middle - 1]]) <= most {
@@ -96,10 +96,10 @@ fn truncate_to_lines(text: &str, most: u64, encoding: Encoding) -> &str {
     fits.checked_sub(1).map_or("", |last| &text[..ends[last]])
 }
 
-/// What is remembered across sessions.
+/// Facts remembered across sessions.
 pub(crate) fn build_memory_section(
     facts: &[MemoryFact],
-    room: Budget,
+    budget: Budget,
     encoding: Encoding,
 ) -> Section {
     let mut section = Section::new(SectionName::Memory);
@@ -117,26 +117,27 @@ pub(crate) fn build_memory_section(
         intro,
         groups,
         ItemOrder::BySource,
-        room,
+        budget,
         encoding,
     );
     section
 }
 
-/// What earlier messages came to. Pins and decisions come first: they go last.
+/// The summary of earlier messages. Pins and decisions come first: they are left out
+/// last.
 pub(crate) fn build_checkpoint_section(
-    material: &RequestInputs<'_>,
-    room: u64,
+    inputs: &RequestInputs<'_>,
+    budget: u64,
     encoding: Encoding,
 ) -> Section {
     let mut section = Section::new(SectionName::Checkpoint);
-    let standing = &material.record.state;
+    let state = &inputs.record.state;
     let none = Summary::default();
-    let (summary, source) = match material.checkpoint {
+    let (summary, source) = match inputs.checkpoint {
         Some((entry, checkpoint)) => (
             &checkpoint.summary,
             Some(EntryRef {
-                session: material.session.clone(),
+                session: inputs.session.clone(),
                 seq: entry.seq,
                 external_id: entry.external_id.clone(),
             }),
@@ -148,7 +149,7 @@ pub(crate) fn build_checkpoint_section(
             .iter()
             .map(|noted| {
                 let place = EntryRef {
-                    session: material.session.clone(),
+                    session: inputs.session.clone(),
                     seq: noted.seq,
                     external_id: None,
                 };
@@ -156,14 +157,14 @@ pub(crate) fn build_checkpoint_section(
             })
             .collect()
     };
-    let mut decisions = noted(&standing.decisions);
-    let is_new = |text: &&String| standing.decisions.iter().all(|noted| noted.text != **text);
+    let mut decisions = noted(&state.decisions);
+    let is_new = |text: &&String| state.decisions.iter().all(|noted| noted.text != **text);
     let from_summary = |text: &String| ListItem::new(text, source.clone());
     decisions.extend(summary.decisions.iter().filter(is_new).map(from_summary));
     let mut groups = vec![
         ItemGroup {
             heading: "Pinned",
-            items: noted(&standing.pins),
+            items: noted(&state.pins),
         },
         ItemGroup {
             heading: "Decisions",
@@ -193,13 +194,13 @@ pub(crate) fn build_checkpoint_section(
     } else {
         "# What stands in this conversation"
     };
-    let room = Budget::remaining(room);
+    let budget = Budget::remaining(budget);
     fill_section(
         &mut section,
         intro,
         groups,
         ItemOrder::Given,
-        room,
+        budget,
         encoding,
     );
     section

@@ -1,43 +1,43 @@
-//! What a message costs in a request.
+//! The token cost of entries, messages and blocks in a request.
 //!
-//! An entry is counted once, when it is appended or first needed, and the figure is
-//! stored beside the log: a budget is then a sum. Costs are additive by block, so that
-//! what is elided or left out can be taken off again.
+//! An entry is counted once, when it is appended or first needed, and the count is
+//! stored next to the log, so that a budget is a sum. Costs are additive by block, so
+//! that elided or omitted blocks can be subtracted.
 //!
-//! Thinking counts for nothing here: it is sent back only within the turn it belongs
-//! to, and the request adds it there.
+//! Thinking is not counted here: it is sent back only within its own turn, where the
+//! request adds it.
 
 use throughline_model::{Attachment, Block, Content, Entry};
 
 use crate::Encoding;
 use crate::visible_entries::visible_messages;
 
-/// What every message costs besides its blocks: role and delimiters.
+/// The cost of a message besides its blocks: role and delimiters.
 pub const MESSAGE_TOKENS: u64 = 4;
-/// What a tool call costs besides its name and input: id and structure.
+/// The cost of a tool call besides its name and input: id and structure.
 pub const CALL_TOKENS: u64 = 8;
-/// What a tool result costs besides its content: id and structure.
+/// The cost of a tool result besides its content: id and structure.
 pub const RESULT_TOKENS: u64 = 8;
-/// What a picture costs, whatever its bytes: about 1.15 megapixels, the size to which
-/// providers scale larger ones down.
+/// The cost of an image of any size: about 1.15 megapixels, to which providers scale
+/// larger ones down.
 pub const IMAGE_TOKENS: u64 = 1_600;
 
-/// What an entry costs in a request. Entries that say nothing to the model cost nothing.
+/// The cost of an entry in a request; zero for entries that are not sent to the model.
 ///
-/// Messages are said, and so is what a session was restored or merged from.
+/// Messages are sent, and so are the restoration or merge summaries of a session.
 pub fn count_entry_tokens(encoding: Encoding, entry: &Entry) -> u64 {
     visible_messages(entry)
         .iter()
-        .map(|said| count_message_tokens(encoding, &said.content))
+        .map(|message| count_message_tokens(encoding, &message.content))
         .sum()
 }
 
-/// What a message of these blocks costs.
+/// The cost of a message with this content.
 pub fn count_message_tokens(encoding: Encoding, content: &Content) -> u64 {
     MESSAGE_TOKENS + count_content_tokens(encoding, content)
 }
 
-/// What these blocks cost.
+/// The cost of the blocks.
 pub fn count_content_tokens(encoding: Encoding, content: &Content) -> u64 {
     content
         .0
@@ -46,7 +46,7 @@ pub fn count_content_tokens(encoding: Encoding, content: &Content) -> u64 {
         .sum()
 }
 
-/// What one block costs.
+/// The cost of one block.
 pub(crate) fn count_block_tokens(encoding: Encoding, block: &Block) -> u64 {
     match block {
         Block::Text(text) => encoding.count(text),
@@ -59,12 +59,12 @@ pub(crate) fn count_block_tokens(encoding: Encoding, block: &Block) -> u64 {
         Block::Attachment(attachment) if is_image(attachment) => IMAGE_TOKENS,
         Block::Attachment(attachment) => encoding.count(&describe_attachment(attachment)),
         Block::Foreign(json) => encoding.count(json.as_str()),
-        // Thinking, and whatever is added to the model without a cost of its own.
+        // Thinking, and block types without a cost of their own.
         _ => 0,
     }
 }
 
-/// What one block costs where it is sent with its thinking.
+/// The cost of one block including thinking.
 pub(crate) fn count_sent_tokens(encoding: Encoding, block: &Block) -> u64 {
     match block {
         Block::Thinking { text, .. } => encoding.count(text),
@@ -72,12 +72,12 @@ pub(crate) fn count_sent_tokens(encoding: Encoding, block: &Block) -> u64 {
     }
 }
 
-/// Whether an attachment is sent as a picture.
+/// Whether an attachment is sent as an image.
 pub(crate) fn is_image(attachment: &Attachment) -> bool {
     attachment.media_type.starts_with("image/")
 }
 
-/// What stands in a request for an attachment that is not a picture.
+/// The text that replaces an attachment that is not an image.
 pub(crate) fn describe_attachment(attachment: &Attachment) -> String {
     format!(
         "[attachment: {}, {}, {} bytes]",

@@ -1,7 +1,8 @@
-//! Turns, steps and messages on their way into a request.
+//! Turns, steps and messages of a request under construction.
 //!
-//! A turn is a query and everything until the next one. A step is what goes in or out
-//! together: a user's message, or the model's with the results of the tools it called.
+//! A turn is a query and everything until the next one. A step is what is sent or left
+//! out as a unit: a user message, or an assistant message with the results of its tool
+//! calls.
 //!
 //! Invariant: leaving out steps never separates a call from its result.
 
@@ -11,27 +12,27 @@ use throughline_model::{Block, Role, Seq};
 
 use crate::token_cost::MESSAGE_TOKENS;
 
-/// A block with who says it, where it comes from and what it costs.
+/// A block with its role, source entry and cost.
 #[derive(Clone, Debug)]
 pub(crate) struct CountedBlock<'a> {
     /// User, assistant or tool.
     pub(crate) role: Role,
     pub(crate) block: Cow<'a, Block>,
     pub(crate) seq: Seq,
-    /// Without what a message costs besides its blocks.
+    /// Without the cost of the message around it.
     pub(crate) tokens: u64,
-    /// Whether it is the first of a query.
+    /// Whether it is the first block of a query.
     pub(crate) opens_turn: bool,
 }
 
-/// Pieces in a row by one speaker.
+/// Consecutive blocks of one role.
 #[derive(Clone, Debug)]
 pub(crate) struct TurnMessage<'a> {
     pub(crate) role: Role,
     pub(crate) blocks: Vec<CountedBlock<'a>>,
 }
 
-/// Messages that go together.
+/// Messages that are sent or left out as a unit.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Step<'a> {
     pub(crate) messages: Vec<TurnMessage<'a>>,
@@ -72,7 +73,7 @@ impl Turn<'_> {
     }
 }
 
-/// A sum that stops at the largest number: stored counts are data, and may be absurd.
+/// A saturating sum: stored counts are untrusted and may be absurd.
 pub(crate) fn saturating_sum(counts: impl IntoIterator<Item = u64>) -> u64 {
     counts.into_iter().fold(0, u64::saturating_add)
 }

@@ -1,20 +1,20 @@
-//! What of an entry the model hears.
+//! Extracts the messages of an entry that are visible to the model.
 //!
-//! Messages, the exchange by which a session was restored, and the summary of what was
-//! merged. Everything else in a log is for the record, and reaches the model through
-//! the sections made of it.
+//! Visible are messages, the exchange that restored a session, and the summary of a
+//! merge. Everything else in a log reaches the model only through the sections built
+//! from it.
 
 use std::borrow::Cow;
 
 use throughline_model::{Body, Content, Entry, Role};
 
-/// Something said, by whom.
+/// A visible message and its role.
 pub(crate) struct VisibleMessage<'a> {
     pub(crate) role: Role,
     pub(crate) content: Cow<'a, Content>,
 }
 
-/// What an entry says to the model, in order.
+/// The messages that an entry shows to the model, in order.
 pub(crate) fn visible_messages(entry: &Entry) -> Vec<VisibleMessage<'_>> {
     let text = |role, text: String| VisibleMessage {
         role,
@@ -46,7 +46,7 @@ pub(crate) fn visible_messages(entry: &Entry) -> Vec<VisibleMessage<'_>> {
     }
 }
 
-/// Whether an entry begins a turn: the user asks, and brings no tool's answer.
+/// Whether an entry starts a turn: a user message without tool results.
 pub(crate) fn is_query(entry: &Entry) -> bool {
     match &entry.body {
         Body::Message(message) => {

@@ -1,4 +1,4 @@
-//! When to compact, and how far.
+//! Tests of when to compact, and how far.
 
 mod common;
 

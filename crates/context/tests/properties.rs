@@ -1,4 +1,5 @@
-//! Any log, any policy, any budget that the new message fits: a valid request within it.
+//! Property tests: any log, policy and sufficient budget yield a valid request within
+//! it.
 
 mod common;
 
@@ -21,7 +22,7 @@ fn any_text() -> impl Strategy<Value = String> {
 
 fn any_block() -> impl Strategy<Value = Block> {
     prop_oneof![
-        6 => any_text().prop_map(|said| text(&said)),
+        6 => any_text().prop_map(|words| text(&words)),
         3 => "[ab]?".prop_map(|id| call(&id)),
         3 => ("[ab]?", any_text()).prop_map(|(id, out)| result(&id, &out)),
         1 => any::<bool>().prop_map(|signed| Block::Thinking {
@@ -46,7 +47,7 @@ fn any_body() -> impl Strategy<Value = Body> {
     prop_oneof![
         16 => (any_role(), prop::collection::vec(any_block(), 0..4))
             .prop_map(|(role, blocks)| message(role, blocks)),
-        4 => any_text().prop_map(|said| common::user(&said)),
+        4 => any_text().prop_map(|words| common::user(&words)),
         2 => (0_u64..20).prop_map(|covers| checkpoint(covers, "use SQLite")),
         1 => (0_u64..20).prop_map(|to| Body::Rewound { to: Seq(to) }),
         1 => Just(Body::Cleared),
@@ -83,7 +84,7 @@ prop_compose! {
             .collect();
         session.recalled = recalled
             .iter()
-            .map(|(seq, said)| common::excerpt("s1", *seq, said))
+            .map(|(seq, words)| common::excerpt("s1", *seq, words))
             .collect();
         session
     }
@@ -97,7 +98,7 @@ fn any_policy() -> impl Strategy<Value = Policy> {
     })
 }
 
-/// Builds with so much more than the new message needs, and checks the outcome.
+/// Builds with `spare` more tokens than the new message needs, and checks the outcome.
 fn check_request(
     session: &Session,
     new: Option<&Content>,
@@ -181,13 +182,13 @@ proptest! {
     fn requests_begin_alike_while_only_messages_are_added(
         mut session in any_session(),
         policy in any_policy(),
-        said in prop::collection::vec(any_text(), 1..4),
+        texts in prop::collection::vec(any_text(), 1..4),
     ) {
         let budget = 1_000_000;
         let new = Content::text("go on");
         let before = session.request(Some(&new), &policy, budget).expect("valid");
         session.append(common::user("go on"));
-        for text in &said {
+        for text in &texts {
             session.append(common::assistant(text));
         }
         let after = session.request(Some(&new), &policy, budget).expect("valid");
@@ -199,7 +200,7 @@ proptest! {
     }
 }
 
-/// The stable sections of a request, with another's shares, which do change.
+/// The stable sections of a request, with another request's shares, which may differ.
 fn with_shares_from(
     shares: &throughline_context::Request,
     request: &throughline_context::Request,

@@ -1,4 +1,4 @@
-//! What is wrong in a log is right in the request, case by case.
+//! Tests of how problems in a log are repaired in the request.
 
 mod common;
 

@@ -1,7 +1,7 @@
-//! The names in folders: which are durable, and which changes a power cut may undo.
+//! Directory entries: which are durable, and which changes a power cut may undo.
 //!
-//! A change (a new name, a removal, a rename) is one step that happens whole or not at all. It is
-//! durable once its folder is synced, together with earlier changes of the same names.
+//! A change (a new name, a removal, a rename) is atomic. It is durable once its folder is
+//! synced, together with earlier changes of the same names.
 
 use std::collections::BTreeMap;
 
@@ -12,7 +12,7 @@ pub(crate) type DirEntries = BTreeMap<String, NodeId>;
 #[derive(Clone, Debug)]
 pub(crate) struct NameChange {
     pub(crate) step: usize,
-    /// In which folder, which name, and what it names from now on.
+    /// The folder, the name, and the node it refers to afterwards.
     pub(crate) sets: Vec<(NodeId, String, Option<NodeId>)>,
 }
 
@@ -40,23 +40,23 @@ impl NameChange {
     }
 }
 
-/// The names of all folders.
+/// The directory entries of all folders.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Folders {
-    /// As programs see them.
+    /// The entries as running programs see them.
     pub(crate) live: BTreeMap<NodeId, DirEntries>,
     durable: BTreeMap<NodeId, DirEntries>,
     pub(crate) unsynced: Vec<NameChange>,
 }
 
 impl Folders {
-    /// Adds a folder without names.
+    /// Adds an empty folder.
     pub(crate) fn add(&mut self, folder: NodeId) {
         self.live.entry(folder).or_default();
         self.durable.entry(folder).or_default();
     }
 
-    /// Adds a name that is durable.
+    /// Adds a durable name.
     pub(crate) fn add_durable(&mut self, folder: NodeId, name: String, node: NodeId) {
         let names = self.live.entry(folder).or_default();
         names.insert(name.clone(), node);
@@ -68,7 +68,7 @@ impl Folders {
         self.unsynced.push(change);
     }
 
-    /// Makes the changes in a folder durable, and those they build on.
+    /// Makes the changes in a folder durable, and those they depend on.
     pub(crate) fn sync(&mut self, folder: NodeId) {
         let mut settled: Vec<bool> = self.unsynced.iter().map(|c| c.is_in(folder)).collect();
         for later in (0..settled.len()).rev() {
@@ -95,7 +95,8 @@ impl Folders {
         }
     }
 
-    /// The names after a loss: those changes are kept that are wanted and that build on kept ones.
+    /// Returns the entries after a loss: a change survives if it is selected and those it
+    /// depends on survive.
     pub(crate) fn after_loss(
         &self,
         mut is_wanted: impl FnMut(&NameChange) -> bool,

@@ -1,4 +1,4 @@
-//! A disk that follows a log.
+//! A simulated disk that replays a trace.
 
 use std::collections::{BTreeMap, HashMap};
 use std::os::unix::fs::MetadataExt as _;
@@ -9,16 +9,17 @@ use crate::file::File;
 use crate::power_cut::NameLoss;
 use crate::{CrashSimError, DiskState, Loss, Operation, PowerCut, Record, Trace};
 
-/// When a name is durable.
+/// When a name becomes durable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DurabilityModel {
-    /// Once its folder is synced, as POSIX has it. Changes of different names are lost independently.
+    /// Once its folder is synced, as in POSIX. Changes of different names are lost
+    /// independently.
     Posix,
     /// Once anything is synced after it: all changes of names are in one journal, in order.
     Ext4,
 }
 
-/// A disk: what is durable on it, and what is not yet.
+/// A disk: its durable state, and the changes that are not durable yet.
 #[derive(Clone, Debug)]
 pub struct Disk {
     root: PathBuf,
@@ -33,7 +34,7 @@ pub struct Disk {
 const ROOT: NodeId = 0;
 
 impl Disk {
-    /// A disk with what is in a folder now, all of it durable.
+    /// Creates a disk from the current content of a folder, all of it durable.
     pub fn read(root: &Path, model: DurabilityModel) -> Result<Self, CrashSimError> {
         let root = root.canonicalize().map_err(CrashSimError::io(root))?;
         let mut disk = Self {
@@ -70,10 +71,10 @@ impl Disk {
         Ok(())
     }
 
-    /// Follows a log from here on, and gives the state after each cut. States that are the same, with the
-    /// same acknowledgements before them, are given once.
+    /// Replays a trace from here on, and calls back with the state after each power cut.
+    /// States that are the same, with the same acknowledgements before them, are passed once.
     ///
-    /// Returns how many were given.
+    /// Returns the number of states.
     pub fn simulate(
         mut self,
         trace: &Trace,
@@ -98,7 +99,7 @@ impl Disk {
         Ok(seen.len())
     }
 
-    /// Does what a record says.
+    /// Applies one record.
     pub fn apply(&mut self, record: &Record) -> Result<(), CrashSimError> {
         let step = self.step;
         let unsupported = |what: &str| CrashSimError::Unsupported {
@@ -197,7 +198,7 @@ impl Disk {
         self.folders.change(NameChange { step, sets });
     }
 
-    /// The folder and name that a path means.
+    /// Resolves a path to its folder and name.
     fn locate(&self, path: &str) -> Option<(NodeId, String)> {
         let below = Path::new(path).strip_prefix(&self.root).ok()?;
         let mut names: Vec<String> = Vec::new();
@@ -219,8 +220,8 @@ impl Disk {
             .then_some((folder, name))
     }
 
-    /// The files whose content is unknown because they are mapped into memory, by their path below
-    /// the root.
+    /// Returns the files whose content is unknown because they are mapped into memory, by
+    /// their path below the root.
     pub fn mapped_files(&self) -> Vec<String> {
         let mut paths = Vec::new();
         visit_paths(&self.folders.live, ROOT, "", &mut |path, node| {
@@ -231,7 +232,7 @@ impl Disk {
         paths
     }
 
-    /// What the disk holds after a power cut now.
+    /// Returns the state of the disk after a power cut now.
     pub fn after_loss(&self, loss: &Loss) -> DiskState {
         let mut rng = loss.rng();
         let content = self.files.values().flat_map(File::unsynced_steps);
@@ -261,14 +262,15 @@ impl Disk {
         state
     }
 
-    /// How much may be lost: the number of files with unsynced content and of unsynced names.
+    /// Returns how much may be lost: the number of files with unsynced content and of unsynced
+    /// names.
     pub fn unsynced_count(&self) -> usize {
         let files = self.files.values();
         let dirty = files.filter(|file| file.unsynced_steps().next().is_some());
         dirty.count() + self.folders.unsynced.len()
     }
 
-    /// How long a file is, for messages.
+    /// Returns the length of a file, for messages.
     pub fn file_length(&self, path: &str) -> Option<usize> {
         let (folder, name) = self.locate(path)?;
         let node = self.folders.live.get(&folder)?.get(&name)?;
@@ -276,7 +278,7 @@ impl Disk {
     }
 }
 
-/// Visits every file and folder below one, folders before what is in them.
+/// Visits every file and folder below a folder, parents before their content.
 fn visit_paths(
     folders: &BTreeMap<NodeId, DirEntries>,
     folder: NodeId,

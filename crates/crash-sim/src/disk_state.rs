@@ -1,4 +1,4 @@
-//! What is on a disk at one moment.
+//! The content of a disk at one moment.
 
 use std::collections::BTreeMap;
 use std::fs::{DirBuilder, OpenOptions};
@@ -12,12 +12,12 @@ use crate::CrashSimError;
 /// Files and folders, by their path below the root.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct DiskState {
-    /// What each path has; none for a folder.
+    /// The content of each path; `None` for a folder.
     pub entries: BTreeMap<String, Option<Vec<u8>>>,
 }
 
 impl DiskState {
-    /// Reads what is in a folder.
+    /// Reads the content of a folder.
     pub fn read(folder: &Path) -> Result<Self, CrashSimError> {
         let mut state = Self::default();
         state.read_below(folder, "")?;
@@ -40,7 +40,7 @@ impl DiskState {
         Ok(())
     }
 
-    /// Puts it into an empty folder, for the owner only: modes are not recorded.
+    /// Writes the state to an empty folder, for the owner only: modes are not recorded.
     pub fn write_to(&self, folder: &Path) -> Result<(), CrashSimError> {
         for (name, content) in &self.entries {
             let path = folder.join(name);
@@ -57,7 +57,7 @@ impl DiskState {
         Ok(())
     }
 
-    /// A number that differs where the states do.
+    /// Returns a hash that identifies the state.
     pub fn fingerprint(&self) -> u64 {
         let mut hasher = DefaultHasher::new();
         self.hash(&mut hasher);

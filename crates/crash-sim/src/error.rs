@@ -1,30 +1,30 @@
-//! Why a trace could not be recorded or followed.
+//! Errors of recording and replaying traces.
 
 use std::path::PathBuf;
 
-/// Why a trace could not be recorded or followed.
+/// Why a trace could not be recorded or replayed.
 #[derive(Debug, thiserror::Error)]
 pub enum CrashSimError {
     /// A file could not be read or written.
     #[error("{} cannot be used", path.display())]
     Io {
-        /// Which file.
+        /// The path of the file.
         path: PathBuf,
-        /// Why not.
+        /// The I/O error.
         source: std::io::Error,
     },
     /// The recorder could not be compiled.
     #[error("the recorder cannot be compiled: {0}")]
     Compiler(String),
-    /// The log is not what the recorder writes.
+    /// The log does not have the recorder's format.
     #[error("the log is unreadable at byte {0}")]
     Log(usize),
-    /// The program did something the model does not know, so no state can be derived.
+    /// The program did something the model does not cover, so no state can be derived.
     #[error("record {number}: {what}")]
     Unsupported {
         /// The number of the record.
         number: usize,
-        /// What it did.
+        /// What the program did.
         what: String,
     },
 }

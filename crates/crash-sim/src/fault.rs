@@ -1,17 +1,17 @@
-//! Faults to inject into a program.
+//! Faults to inject into a traced program.
 
 use std::fmt;
 
 /// A kind of system call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SyscallKind {
-    /// `fsync` and its like.
+    /// `fsync` and similar calls.
     Sync,
     /// A write to a file.
     Write,
     /// A change of a file's length.
     Truncate,
-    /// Opening a file that is created where it does not exist.
+    /// Opening a file with creation.
     Create,
     /// A rename or a new link.
     Rename,
@@ -21,20 +21,20 @@ pub enum SyscallKind {
     Mkdir,
     /// A write to stdout or to a socket.
     Ack,
-    /// All of these except writes to stdout and to sockets.
+    /// All of these except `Ack`.
     Any,
 }
 
-/// What happens instead.
+/// What happens instead of the call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FaultAction {
     /// The call fails with EIO.
     Eio,
     /// The call fails with ENOSPC.
     Enospc,
-    /// A write is done by half, and says so.
+    /// Half of a write is done, and the short count is returned.
     Short,
-    /// A write is done by half, and the program is killed.
+    /// Half of a write is done, and the program is killed.
     TornKill,
     /// The program is killed before the call.
     KillBefore,
@@ -45,20 +45,20 @@ pub enum FaultAction {
 /// A fault to inject into the n-th call of a kind.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Fault {
-    /// Which kind of call.
+    /// The kind of call.
     pub kind: SyscallKind,
-    /// Which of them is the first, counted from 1.
+    /// The first call to affect, counted from 1.
     pub first: usize,
-    /// Which of them is the last.
+    /// The last call to affect.
     pub last: usize,
     /// What happens.
     pub action: FaultAction,
-    /// Only calls whose path contains this are counted, if it is not empty.
+    /// Only calls whose path contains this are counted; empty means all.
     pub path_contains: &'static str,
 }
 
 impl Fault {
-    /// A fault in the n-th call of a kind, counted from 1.
+    /// Creates a fault in the n-th call of a kind, counted from 1.
     pub fn new(kind: SyscallKind, first: usize, action: FaultAction) -> Self {
         Self {
             kind,
@@ -69,21 +69,21 @@ impl Fault {
         }
     }
 
-    /// The same, and in all calls that follow.
+    /// Repeats the fault in all calls that follow.
     #[must_use]
     pub fn repeating(mut self) -> Self {
         self.last = usize::MAX;
         self
     }
 
-    /// The same, and in so many calls in all.
+    /// Repeats the fault in `count` calls in total.
     #[must_use]
     pub fn times(mut self, count: usize) -> Self {
         self.last = self.first + count.saturating_sub(1);
         self
     }
 
-    /// The same, counting only calls whose path contains this.
+    /// Counts only calls whose path contains this.
     #[must_use]
     pub fn in_path(mut self, part: &'static str) -> Self {
         self.path_contains = part;
@@ -91,7 +91,7 @@ impl Fault {
     }
 }
 
-/// As the recorder takes it.
+/// Formats the fault as a recorder argument.
 impl fmt::Display for Fault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let kind = match self.kind {

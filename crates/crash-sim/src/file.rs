@@ -1,12 +1,13 @@
-//! The content of one file: what is durable, and what else the disk may hold after a power cut.
+//! The content of one file: what is durable, and what the disk may hold after a power cut.
 //!
-//! A disk writes sectors of 512 bytes, each whole, in any order and at any time. So every sector of
-//! a file may hold what was durable or what any later write made of it. A sync ends
-//! that for the sectors written before it. A failed sync does not, and forgets that they
-//! need writing, as Linux does: only what is written again afterwards is safe after the next sync.
+//! A disk writes sectors of 512 bytes, each atomically, in any order and at any time. So every
+//! sector of a file may hold its durable content or the result of any later write. A sync
+//! makes the sectors written before it durable. A failed sync does not, and marks them as
+//! clean, as Linux does: only what is written again afterwards becomes durable with the next
+//! sync.
 //!
-//! Cutting a file short is ordered with the writes around it: no sector holds what was written after
-//! the cut while the file has its old length.
+//! Truncating a file is ordered with the writes around it: no sector holds what was written
+//! after the truncation while the file has its old length.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -16,14 +17,14 @@ use crate::power_cut::FileLoss;
 
 pub(crate) const SECTOR: usize = 512;
 
-/// What one write made of a sector.
+/// The content of a sector after one write.
 #[derive(Clone, Debug)]
 struct Version {
     step: usize,
     bytes: Arc<[u8]>,
 }
 
-/// A sector that may hold something other than what is durable.
+/// A sector that may hold something other than its durable content.
 #[derive(Clone, Debug, Default)]
 struct Sector {
     versions: Vec<Version>,
@@ -31,17 +32,17 @@ struct Sector {
     dirty: bool,
 }
 
-/// What happened since the file was last cut short.
+/// The changes since the file was last truncated.
 #[derive(Clone, Debug, Default)]
 struct Segment {
-    /// The cut that began it, if it was not the beginning.
+    /// The truncation that began it; `None` for the first segment.
     cut: Option<(usize, usize)>,
     sectors: BTreeMap<usize, Sector>,
     /// The lengths the file has grown to.
     lengths: Vec<(usize, usize)>,
 }
 
-/// One file.
+/// A file with its durable and pending content.
 #[derive(Clone, Debug)]
 pub(crate) struct File {
     durable: Vec<u8>,
@@ -52,7 +53,7 @@ pub(crate) struct File {
 }
 
 impl File {
-    /// A file whose content is durable.
+    /// Creates a file with durable content.
     pub(crate) fn new(durable: Vec<u8>) -> Self {
         Self {
             live: durable.clone(),
@@ -139,7 +140,7 @@ impl File {
         }
     }
 
-    /// The steps whose effect may be lost.
+    /// Returns the steps whose effect may be lost.
     pub(crate) fn unsynced_steps(&self) -> impl Iterator<Item = usize> {
         self.segments.iter().flat_map(|segment| {
             let cut = segment.cut.iter().map(|(step, _)| *step);
@@ -150,7 +151,7 @@ impl File {
         })
     }
 
-    /// What the disk holds after such a loss.
+    /// Returns the content of the file after a loss.
     pub(crate) fn after_loss(&self, loss: &FileLoss, rng: &mut Rng) -> Vec<u8> {
         if matches!(loss, FileLoss::Nothing) {
             return self.live.clone();
@@ -167,14 +168,14 @@ impl File {
                 content.resize(length, 0);
             }
             let steps: Vec<usize> = segment.lengths.iter().map(|(step, _)| *step).collect();
-            if let Some(kept) = loss.surviving_metadata(&steps, rng).checked_sub(1) {
-                let length = segment.lengths[kept].1.max(content.len());
+            if let Some(last) = loss.surviving_metadata(&steps, rng).checked_sub(1) {
+                let length = segment.lengths[last].1.max(content.len());
                 content.resize(length, 0);
             }
             for (number, sector) in &segment.sectors {
                 let steps: Vec<usize> = sector.versions.iter().map(|v| v.step).collect();
-                if let Some(kept) = loss.surviving_writes(&steps, *number, rng).checked_sub(1) {
-                    overwrite(&mut content, *number, &sector.versions[kept].bytes);
+                if let Some(last) = loss.surviving_writes(&steps, *number, rng).checked_sub(1) {
+                    overwrite(&mut content, *number, &sector.versions[last].bytes);
                 }
             }
         }
@@ -182,7 +183,7 @@ impl File {
     }
 }
 
-/// Puts a sector into a file, as far as the file goes.
+/// Overwrites a sector of a file, up to the file's length.
 fn overwrite(content: &mut [u8], number: usize, bytes: &[u8]) {
     let start = (number * SECTOR).min(content.len());
     let end = (start + bytes.len()).min(content.len());

@@ -1,4 +1,4 @@
-//! Where a power is cut, and what is lost.
+//! Chooses when a simulated power cut happens, and what is lost.
 
 use std::fmt;
 
@@ -6,18 +6,18 @@ use crate::disk::DurabilityModel;
 use crate::file::SECTOR;
 use crate::{Operation, Rng, Trace};
 
-/// What of the unsynced content and names is lost.
+/// How much of the unsynced content and names is lost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Loss {
     /// All of it.
     Everything,
-    /// None of it: the program is killed, and the disk goes on.
+    /// None of it: the program is killed, but the disk keeps running.
     Nothing,
-    /// What this seed says.
+    /// A random part, chosen by this seed.
     Random(u64),
 }
 
-/// A power cut: after so many records, with such a loss.
+/// A power cut after a number of records, with a loss.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PowerCut {
     /// How many records precede it.
@@ -37,16 +37,16 @@ impl fmt::Display for PowerCut {
     }
 }
 
-/// A loss, with what is still to be drawn for each file.
+/// A loss, before it is decided for each file.
 pub(crate) enum LossPlan {
     Everything,
     Nothing,
-    /// All that came after a step, in all files; that step may be torn.
+    /// Everything after a step, in all files; that step may be torn.
     Ordered {
         first_lost: usize,
         torn: bool,
     },
-    /// Each file for itself.
+    /// Each file independently.
     Independent,
 }
 
@@ -54,24 +54,24 @@ pub(crate) enum LossPlan {
 pub(crate) enum FileLoss {
     Everything,
     Nothing,
-    /// What came after a step, and of the step the sectors from one on.
+    /// Everything after a step, and the sectors of that step from one on.
     From {
         first_lost: usize,
         torn_at: Option<usize>,
     },
     /// One write.
     OneWrite(usize),
-    /// Pages of 4,096 bytes, each for itself.
+    /// Pages of 4,096 bytes, each independently.
     Pages(u64),
-    /// Sectors, each for itself.
+    /// Sectors, each independently.
     Sectors,
 }
 
-/// What is lost of the names.
+/// What is lost of the directory entries.
 pub(crate) enum NameLoss {
     /// The changes from this step on.
     From(usize),
-    /// Each change for itself.
+    /// Each change independently.
     Independent,
 }
 
@@ -157,7 +157,7 @@ impl LossPlan {
 }
 
 impl FileLoss {
-    /// How many of these changes of a file's length the disk has.
+    /// Returns how many of these changes of a file's length survive.
     pub(crate) fn surviving_metadata(&self, steps: &[usize], rng: &mut Rng) -> usize {
         match self {
             Self::Everything => 0,
@@ -176,7 +176,7 @@ impl FileLoss {
         }
     }
 
-    /// How many of the writes to a sector the disk has.
+    /// Returns how many of the writes to a sector survive.
     pub(crate) fn surviving_writes(&self, steps: &[usize], sector: usize, rng: &mut Rng) -> usize {
         match self {
             Self::Everything | Self::Nothing | Self::OneWrite(_) => {
@@ -206,8 +206,8 @@ impl FileLoss {
     }
 }
 
-/// Chooses so many power cuts: first the loss of everything around each sync, acknowledgement,
-/// rename, removal and end of a process, then random losses, mostly there.
+/// Chooses `count` power cuts: first the loss of everything around each sync, acknowledgement,
+/// rename, removal and process exit, then random losses, mostly at the same points.
 pub fn power_cuts(trace: &Trace, first: usize, seed: u64, count: usize) -> Vec<PowerCut> {
     let mut rng = Rng::new(seed);
     let records = trace.records.len();
@@ -221,7 +221,8 @@ pub fn power_cuts(trace: &Trace, first: usize, seed: u64, count: usize) -> Vec<P
             record.operation,
             Operation::Write { .. } | Operation::Map | Operation::Failed
         ) {
-            // Of several acknowledgements in a row, before the first and after the last.
+            // Of several consecutive acknowledgements, only before the first and after the
+            // last.
             let between = |point: usize| point > first && is_ack(point - 1) && is_ack(point);
             let around = [number, number + 1].into_iter();
             points.extend(around.filter(|point| !between(*point)));

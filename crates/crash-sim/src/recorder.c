@@ -1,4 +1,4 @@
-// Runs a program and records what it does to the files below one folder.
+// Runs a program and records its operations on the files below one folder.
 //
 //   recorder LOG ROOT [FAULT...] -- PROGRAM [ARGUMENT...]
 //
@@ -7,8 +7,8 @@
 // happened.
 // Several recorders may share one log, at once or one after another.
 //
-// It works on system calls (ptrace with a seccomp filter), because part of what a Rust
-// program does to files never passes through libc.
+// It traces system calls (ptrace with a seccomp filter), because some file operations of a
+// Rust program never pass through libc.
 //
 // Invariant: at any time at most one recorded call of all programs that share a log is under
 // way, so the order of the log is the order of the calls. A program that exits, or is killed by a
@@ -97,7 +97,7 @@ struct call {
   char path[PATH_MAX];
   char path2[PATH_MAX];
   struct fault *fault;
-  int denied; // the error number the call is answered with instead
+  int denied; // the error number returned instead of running the call
 };
 
 static char root[PATH_MAX];
@@ -272,7 +272,7 @@ static pid_t process_of(pid_t tid) {
   return process;
 }
 
-// ---- Which calls matter.
+// ---- Decoding of calls.
 
 static const int TRACED[] = {
 #ifdef SYS_open
@@ -320,7 +320,7 @@ static void install_filter(void) {
     die("the filter cannot be installed");
 }
 
-// Fills in what a call does. Returns 0 for one that does not matter.
+// Decodes a call. Returns 0 for one that is not relevant.
 static int describe(pid_t tid, struct call *call) {
   uint64_t *a = call->args;
   int folder = AT_FDCWD, folder2 = AT_FDCWD;
@@ -522,7 +522,7 @@ static int acts(const struct call *call, const char *action) {
   return call->fault && strcmp(call->fault->action, action) == 0;
 }
 
-// ---- Following the program.
+// ---- Tracing the program.
 
 static void lock(int how) {
   while (flock(log_fd, how))
@@ -534,7 +534,7 @@ static void kill_process(pid_t tid) { kill(process_of(tid), SIGKILL); }
 // Starts a call that stopped before it was done. Returns 0 if none is under way after it.
 static int begin(pid_t tid) {
   struct __ptrace_syscall_info info;
-  if (ptrace(PTRACE_GET_SYSCALL_INFO, tid, (void *)sizeof info, &info) <= 0) return 0; // It is gone.
+  if (ptrace(PTRACE_GET_SYSCALL_INFO, tid, (void *)sizeof info, &info) <= 0) return 0; // The thread has exited.
   if (info.op != PTRACE_SYSCALL_INFO_SECCOMP) die("not a call (%d)", info.op);
   struct call call = {.number = (long)info.seccomp.nr};
   memcpy(call.args, info.seccomp.args, sizeof call.args);
@@ -674,7 +674,7 @@ static void forget(pid_t tid) {
       break;
     }
   if (current.tid == tid) {
-    // Ended by a signal from elsewhere in the middle of a call: the log may lack it.
+    // Killed by an external signal during a call: the log may lack that call.
     struct record record = {.op = OP_UNSUPPORTED, .pid = (uint32_t)tid};
     append_record(record, "killed from elsewhere during a call", current.path, NULL, 0);
     current.tid = 0;
@@ -719,7 +719,7 @@ static int follow(pid_t first) {
         ptrace(PTRACE_CONT, tid, 0, 0);
       begin_next();
     } else {
-      // A signal for the program. Inside a call its end is still waited for.
+      // A signal for the program: deliver it. Inside a call, still stop at the end of the call.
       ptrace(tid == current.tid ? PTRACE_SYSCALL : PTRACE_CONT, tid, 0, (void *)(long)signal);
     }
   }
@@ -752,7 +752,8 @@ int main(int count, char **words) {
   long options = PTRACE_O_TRACESYSGOOD | PTRACE_O_TRACESECCOMP | PTRACE_O_TRACECLONE | PTRACE_O_TRACEFORK |
                  PTRACE_O_TRACEVFORK | PTRACE_O_EXITKILL;
   if (ptrace(PTRACE_SEIZE, child, 0, (void *)options)) die("this system does not permit tracing");
-  // What was inherited belongs to the program; as long as it is held here its reader sees no end.
+  // Inherited descriptors belong to the program: while they are open here, their readers see no
+  // end of file.
   close(0);
   close(1);
   if (write(ready[1], "x", 1) != 1) die("pipe");

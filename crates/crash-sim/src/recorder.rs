@@ -1,4 +1,5 @@
-//! Running a program under the recorder.
+//! Compiles `recorder.c`, which runs a program and logs its file operations, and builds the
+//! commands that run programs under it.
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
@@ -8,7 +9,7 @@ use crate::{CrashSimError, Fault};
 
 const SOURCE: &str = include_str!("recorder.c");
 
-/// The recorder, compiled.
+/// The compiled recorder.
 #[derive(Clone, Debug)]
 pub struct Recorder {
     program: PathBuf,
@@ -17,7 +18,7 @@ pub struct Recorder {
 impl Recorder {
     /// Compiles the recorder into a folder.
     pub fn build(folder: &Path) -> Result<Self, CrashSimError> {
-        // Tests run at the same time: each compiles its own, and the last rename wins.
+        // Tests run concurrently: each compiles its own copy, and the last rename wins.
         let own = folder.join(format!("recorder-{}", std::process::id()));
         let (source, built) = (own.with_extension("c"), own.with_extension("out"));
         std::fs::write(&source, SOURCE).map_err(CrashSimError::io(&source))?;
@@ -29,18 +30,18 @@ impl Recorder {
             .map_err(CrashSimError::io("cc"))?;
         let _ = std::fs::remove_file(&source);
         if !output.status.success() {
-            let why = String::from_utf8_lossy(&output.stderr).into_owned();
-            return Err(CrashSimError::Compiler(why));
+            let message = String::from_utf8_lossy(&output.stderr).into_owned();
+            return Err(CrashSimError::Compiler(message));
         }
         let program = folder.join("recorder");
         std::fs::rename(&built, &program).map_err(CrashSimError::io(&program))?;
         Ok(Self { program })
     }
 
-    /// A command that runs `program` and appends what it does below `root` to `log`.
+    /// Returns a command that runs `program` and appends its operations below `root` to `log`.
     ///
-    /// Arguments and environment can be added as to any command. It exits as the program does,
-    /// with 137 for one that was killed.
+    /// Arguments and environment can be added as to any command. It exits with the program's
+    /// code, or 137 if the program was killed.
     pub fn command(
         &self,
         log: &Path,

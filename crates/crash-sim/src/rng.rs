@@ -1,16 +1,16 @@
-//! Numbers that look random and are the same for the same seed.
+//! A deterministic random number generator.
 
-/// A generator of numbers (SplitMix64).
+/// The SplitMix64 generator.
 #[derive(Clone, Debug)]
 pub struct Rng(u64);
 
 impl Rng {
-    /// Starts from a seed.
+    /// Creates a generator from a seed.
     pub fn new(seed: u64) -> Self {
         Self(seed)
     }
 
-    /// The next number.
+    /// Returns the next number.
     pub fn next_u64(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut mixed = self.0;
@@ -19,13 +19,13 @@ impl Rng {
         mixed ^ (mixed >> 31)
     }
 
-    /// A number below `limit`, which must not be zero.
+    /// Returns a number below `limit`, which must not be zero.
     pub fn below(&mut self, limit: usize) -> usize {
         let limit = limit as u64;
         usize::try_from(self.next_u64() % limit).unwrap_or(0)
     }
 
-    /// True once in so many times.
+    /// Returns true once in so many times.
     pub fn one_in(&mut self, times: usize) -> bool {
         self.below(times) == 0
     }

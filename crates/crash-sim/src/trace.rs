@@ -8,19 +8,19 @@ use crate::CrashSimError;
 
 const MAGIC: u32 = 0x4352_5348;
 
-/// What a program did.
+/// An operation of a program.
 #[derive(Clone, PartialEq, Eq)]
 pub enum Operation {
-    /// Opened a file that is created where it does not exist, and cut it to nothing if `truncate`.
+    /// Opened a file with creation, truncating it if `truncate`.
     Create {
-        /// Whether what was in it is dropped.
+        /// Whether the previous content is dropped.
         truncate: bool,
     },
     /// Wrote to a file.
     Write {
-        /// Where.
+        /// The offset of the write.
         offset: u64,
-        /// What.
+        /// The bytes written.
         data: Vec<u8>,
     },
     /// Set a file's length.
@@ -28,9 +28,9 @@ pub enum Operation {
         /// The new length.
         length: u64,
     },
-    /// Made a file at least this long.
+    /// Extended a file to at least this length.
     Allocate {
-        /// The least length.
+        /// The minimum length.
         length: u64,
     },
     /// Synced a file or folder.
@@ -47,43 +47,43 @@ pub enum Operation {
     },
     /// Removed a file.
     Unlink,
-    /// Made a folder.
+    /// Created a folder.
     Mkdir,
     /// Removed a folder.
     Rmdir,
-    /// Gave a file another name.
+    /// Added a hard link to a file.
     Link {
         /// The new path.
         to: String,
     },
     /// Mapped a file into memory for writing.
     Map,
-    /// Wrote to stdout, or to a socket where the record has its path.
+    /// Wrote to stdout, or to a socket if the record has a path.
     Ack {
-        /// What.
+        /// The bytes written.
         data: Vec<u8>,
     },
-    /// Ended.
+    /// Exited.
     Exit {
-        /// With this code: 137 if it was killed.
+        /// The exit code; 137 if it was killed.
         code: i32,
     },
     /// A call that failed and changed nothing, because a fault was injected.
     Failed,
-    /// Did something the model does not know.
+    /// Did something the model does not cover.
     Unsupported,
 }
 
-/// One thing a program did.
+/// One operation in the log.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Record {
-    /// Which process.
+    /// The process.
     pub process: u32,
-    /// What it did.
+    /// The operation.
     pub operation: Operation,
-    /// Which file, by its inode's number; 0 where it is named by its path only.
+    /// The inode number of the file; 0 if it is identified by its path only.
     pub inode: u64,
-    /// Its path at that time.
+    /// The path at that time.
     pub path: String,
     /// Whether a fault was injected.
     pub injected: bool,
@@ -132,10 +132,10 @@ impl fmt::Display for Record {
     }
 }
 
-/// Everything recorded in one log.
+/// All records of one log.
 #[derive(Clone, Debug, Default)]
 pub struct Trace {
-    /// In the order in which it happened.
+    /// The records, in order.
     pub records: Vec<Record>,
 }
 
@@ -153,8 +153,8 @@ impl Trace {
         Ok(Self { records })
     }
 
-    /// What each process had written to stdout and to each socket before the record with this
-    /// number, in the order in which they started to.
+    /// Returns what each process had written to stdout and to each socket before the record
+    /// with this number, ordered by first write.
     pub fn acknowledged_output(&self, before: usize) -> Vec<Vec<u8>> {
         let mut outputs: Vec<((u32, &str), Vec<u8>)> = Vec::new();
         for record in &self.records[..before] {
@@ -169,7 +169,8 @@ impl Trace {
         outputs.into_iter().map(|(_, output)| output).collect()
     }
 
-    /// How many faults were injected. A kill before a call leaves nothing but the end of its process.
+    /// Returns the number of injected faults. A kill before a call leaves only the exit of its
+    /// process.
     pub fn injected_count(&self) -> usize {
         let is_kill = |record: &&Record| record.operation == Operation::Exit { code: 137 };
         let killed = self.records.iter().filter(is_kill);
@@ -178,7 +179,7 @@ impl Trace {
         killed.len() + self.records.iter().filter(is_other).count()
     }
 
-    /// The last few records before one, for a message.
+    /// Returns the last few records before one, for a message.
     pub fn context(&self, before: usize) -> String {
         let first = before.saturating_sub(12);
         let lines = self.records[first..before].iter().enumerate();

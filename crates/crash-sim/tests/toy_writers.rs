@@ -1,5 +1,5 @@
-//! The tool against programs whose faults are known: one that acknowledges what it has not synced is
-//! caught, one that syncs first passes; and what is recorded is what strace sees.
+//! Runs the simulator on programs with known faults: one that acknowledges before it syncs is
+//! caught, one that syncs first passes; and the recording agrees with strace.
 
 #![cfg(target_os = "linux")]
 #![allow(clippy::unwrap_used, reason = "a test")]
@@ -17,7 +17,7 @@ use throughline_crash_sim::{
 const ROLE: &str = "TL_TEST_ROLE";
 const ENTRIES: usize = 12;
 
-/// Appends numbered lines to a file and acknowledges each; how careful it is depends on the role.
+/// Appends numbered lines to a file and acknowledges each; how carefully depends on the role.
 #[test]
 #[allow(clippy::disallowed_methods, reason = "how a process learns its role")]
 fn child() {
@@ -52,7 +52,7 @@ fn child() {
             .unwrap();
         stdout.flush().unwrap();
     }
-    // A file that is replaced as it should be, so that renames are in the log, too.
+    // Replace a file correctly, so that the log contains renames, too.
     let new = folder.join("new");
     std::fs::write(&new, "whole").unwrap();
     File::open(&new).unwrap().sync_all().unwrap();
@@ -81,7 +81,7 @@ fn count_losses(role: &str, faults: &[Fault]) -> (usize, usize) {
     child_command(role, &root, command).output().unwrap();
     let trace = Trace::read(&log).unwrap();
 
-    // With nothing lost, the model has what is really there.
+    // With nothing lost, the model equals the real folder.
     let mut all = disk.clone();
     for record in &trace.records {
         all.apply(record).unwrap();
@@ -96,15 +96,18 @@ fn count_losses(role: &str, faults: &[Fault]) -> (usize, usize) {
     let states = disk
         .simulate(&trace, &cuts, |cut, state| {
             let outputs = trace.acknowledged_output(cut.after);
-            let said: String = outputs
+            let output: String = outputs
                 .iter()
                 .map(|output| String::from_utf8_lossy(output).into_owned())
                 .collect();
-            let acknowledged = said.lines().filter(|line| line.starts_with("ack ")).count();
-            let kept = state.entries.get("data/log").cloned().flatten();
-            let kept = String::from_utf8(kept.unwrap_or_default()).unwrap();
-            let is_kept = |number: &usize| kept.contains(&format!("entry {number} "));
-            lost += usize::from((0..acknowledged).any(|number| !is_kept(&number)));
+            let acknowledged = output
+                .lines()
+                .filter(|line| line.starts_with("ack "))
+                .count();
+            let log = state.entries.get("data/log").cloned().flatten();
+            let log = String::from_utf8(log.unwrap_or_default()).unwrap();
+            let is_in_log = |number: &usize| log.contains(&format!("entry {number} "));
+            lost += usize::from((0..acknowledged).any(|number| !is_in_log(&number)));
         })
         .unwrap();
     (states, lost)
@@ -158,14 +161,14 @@ fn a_failed_sync_is_seen_by_the_program() {
     let trace = Trace::read(&log).unwrap();
     assert_eq!(trace.injected_count(), 1);
     let acks = trace.acknowledged_output(trace.records.len());
-    let said = String::from_utf8_lossy(&acks[0]).into_owned();
+    let output = String::from_utf8_lossy(&acks[0]).into_owned();
     assert!(
-        said.contains("ack 1\n") && !said.contains("ack 2\n"),
-        "{said}"
+        output.contains("ack 1\n") && !output.contains("ack 2\n"),
+        "{output}"
     );
 }
 
-/// Writes, syncs and renames, as strace has them, where it is installed.
+/// Compares the recorded writes, syncs and renames with strace, if it is installed.
 #[test]
 #[allow(clippy::disallowed_methods, reason = "whether a test may be skipped")]
 fn the_record_agrees_with_strace() {

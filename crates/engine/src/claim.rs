@@ -1,12 +1,13 @@
-//! The right to run a turn in a session: one process at a time, whichever it is.
+//! Turn claims: the exclusive right of one process to run a turn in a session.
 //!
-//! A turn is claimed before anything of it is written. Its entries (the question, the answer,
-//! what of it came before it was stopped, tool results, a checkpoint made on the way) are
-//! appended through [`TurnClaim::session`] and carry the claim's fence. A process that was
-//! stalled for so long that another took the turn over can therefore append nothing more:
-//! the store refuses it in the transaction that would have.
+//! A turn is claimed before any of its entries is written. The question, the answer (or
+//! the partial answer, if it was stopped), tool results and checkpoints are appended
+//! through [`TurnClaim::session`] and carry the claim's fencing token. If a process
+//! stalls for so long that another one takes the turn over, the store rejects every
+//! later append of the stalled process within the append's own transaction.
 //!
-//! Invariant: of two processes that run a turn for the same question, one appends an answer.
+//! Invariant: if two processes run a turn for the same question, only one of them
+//! appends an answer.
 
 use throughline_model::EntryId;
 use throughline_store::LeaseHolder;
@@ -14,7 +15,7 @@ use throughline_store::LeaseHolder;
 use crate::lease::LeaseGuard;
 use crate::{Error, Session};
 
-/// The right to run a turn in a session. Given back when dropped.
+/// The exclusive right to run a turn in a session. Released when dropped.
 #[derive(Debug)]
 pub struct TurnClaim {
     lease: LeaseGuard,
@@ -36,20 +37,20 @@ impl Session {
         }
     }
 
-    /// Who runs a turn here now, in whichever process; none where nobody does. The holder's
-    /// id is the turn's.
+    /// Returns which process runs a turn in this session now, if any. The holder's id
+    /// is the turn's id.
     pub async fn turn_holder(&self) -> Result<Option<LeaseHolder>, Error> {
         let (store, owner) = (&self.tl.store, &self.tl.owner);
         let held = store.peek_lease(owner, &self.turn_lease_name()).await?;
         Ok(held.map(|lease| LeaseHolder::parse(&lease.holder)))
     }
 
-    /// Claims the next turn, after those that other processes run.
+    /// Claims the next turn, waiting for turns that other processes run.
     pub async fn claim_turn(&self) -> Result<TurnClaim, Error> {
         self.claim_turn_as(self.tl.environment.new_entry_id()).await
     }
 
-    /// The same, under an id for the turn that no other has.
+    /// Claims the next turn under a given id, which must be unique.
     pub async fn claim_turn_as(&self, id: EntryId) -> Result<TurnClaim, Error> {
         let held = self
             .tl
@@ -58,7 +59,7 @@ impl Session {
         Ok(self.new_claim(held, id))
     }
 
-    /// Claims the next turn; none if another process runs one.
+    /// Claims the next turn, or returns `None` if another process runs one.
     pub async fn try_claim_turn_as(&self, id: EntryId) -> Result<Option<TurnClaim>, Error> {
         let held = self
             .tl
@@ -69,16 +70,16 @@ impl Session {
 }
 
 impl TurnClaim {
-    /// The session, as the turn writes to it: what is appended through this is refused with
-    /// [`StoreError::LeaseLost`](crate::StoreError::LeaseLost) once another process has taken
-    /// the turn over, or the claim was released.
+    /// The session through which the turn appends its entries. Appends fail with
+    /// [`StoreError::LeaseLost`](crate::StoreError::LeaseLost) once another process has
+    /// taken the turn over or the claim has been released.
     pub fn session(&self) -> &Session {
         &self.session
     }
 
-    /// Runs something of the turn and renews the claim meanwhile. Gives it up with
-    /// [`StoreError::LeaseLost`](crate::StoreError::LeaseLost) as soon as it is known that
-    /// another process has taken the turn over.
+    /// Runs a part of the turn and renews the claim meanwhile. Aborts with
+    /// [`StoreError::LeaseLost`](crate::StoreError::LeaseLost) as soon as another
+    /// process is known to have taken the turn over.
     pub async fn run_with_renewal<T, E: From<Error>>(
         &self,
         work: impl Future<Output = Result<T, E>>,
@@ -86,8 +87,8 @@ impl TurnClaim {
         self.lease.run_with_renewal(work).await
     }
 
-    /// The claim for a turn whose question went into `session`: another one where late words
-    /// became a fork.
+    /// Moves the claim to `session`, the one the question was stored in. It differs
+    /// from the claimed session if a conflicting append became a fork.
     pub async fn move_to(self, session: &Session) -> Result<Self, Error> {
         if session.id() == self.session.id() {
             return Ok(self);
@@ -97,7 +98,7 @@ impl TurnClaim {
         Ok(moved)
     }
 
-    /// Gives it back, for whoever waits.
+    /// Releases the claim, so that a waiting process can take it.
     pub async fn release(self) {
         self.lease.release().await;
     }

@@ -1,13 +1,15 @@
-//! Compaction: a checkpoint that stands for what came before it.
+//! Compaction: replaces the older part of a session's view by a summary, stored as a
+//! checkpoint.
 //!
-//! The log is read, a summary is written, and only then is anything appended. What
-//! arrives meanwhile comes after what the checkpoint covers and stays as it is. If
-//! somebody else has compacted, cleared or rewound meanwhile, theirs stands: the checkpoint
-//! is appended after the head it was made from, or one that differs in messages only.
+//! The log is read and the summary is written before anything is appended. Entries that
+//! arrive meanwhile come after what the checkpoint covers and are not affected. The
+//! checkpoint is appended only if nothing but messages was added to the log since it
+//! was read; if another process compacted, cleared or rewound the session meanwhile,
+//! the checkpoint is dropped.
 //!
-//! One process at a time summarizes a session, under a lease, so that nobody pays for a
-//! summary that comes too late. The others wait for it. A process that dies is replaced, and
-//! one that was replaced because it was slow can no longer append what it has.
+//! Only one process at a time summarizes a session, under a lease, so that no model
+//! call is paid for twice; the others wait. A process that dies is replaced when its
+//! lease expires, and one that was replaced because it was slow can no longer append.
 
 use throughline_context::{
     CompactionPlan, CountedEntry, Encoding, Policy, Request, Retention, SectionName,
@@ -20,54 +22,54 @@ use throughline_store::{Append, Fence, StoreError};
 use crate::request::last_entry_before;
 use crate::{Error, RequestOptions, Session};
 
-/// How often others may append while a checkpoint is being appended.
+/// The number of times a checkpoint append is retried after concurrent appends.
 const MAX_APPEND_ATTEMPTS: usize = 100;
 
-/// How to compact.
+/// Options for compacting a session.
 #[derive(Clone, Copy)]
 pub struct CompactOptions<'a> {
-    /// The policy.
+    /// The policy to compact by.
     pub policy: &'a Policy,
-    /// The model's window.
+    /// The model's context window, in tokens.
     pub window: u64,
-    /// How tokens are counted.
+    /// The encoding that tokens are counted with.
     pub encoding: Encoding,
-    /// What a request costs besides messages.
+    /// The tokens of a request other than its messages.
     pub fixed_tokens: u64,
-    /// An entry that is not to be covered, nor anything after it.
+    /// If set, neither this entry nor any later one is covered.
     pub before: Option<Seq>,
-    /// Whether to compact whatever the size.
+    /// Whether to compact even if the policy does not require it.
     pub force: bool,
-    /// Whether a summary is taken that is no smaller than what it replaces.
+    /// Whether to accept a summary that is not smaller than what it replaces.
     pub allow_larger: bool,
-    /// A model to ask; none for the extractive summarizer.
+    /// The model that summarizes; `None` for the extractive summarizer.
     pub summarizer: Option<&'a dyn Summarizer>,
-    /// Whoever wants to know how it goes.
+    /// A callback for progress events.
     pub on_event: Option<&'a (dyn Fn(CompactionEvent) + Send + Sync)>,
 }
 
-/// How a compaction goes, as it goes.
+/// Progress of a compaction.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum CompactionEvent {
-    /// A summary is being written of everything up to an entry.
+    /// A summary of everything up to an entry is being written.
     Start {
-        /// That entry.
+        /// The last entry that is covered.
         covers: Seq,
     },
-    /// The checkpoint is in the log.
+    /// The checkpoint has been appended.
     Complete {
-        /// Its entry.
+        /// The checkpoint's entry.
         checkpoint: Seq,
     },
-    /// There is none, and why. Nothing is lost by it.
+    /// The compaction failed. Nothing is lost.
     Error {
-        /// Why.
+        /// The reason.
         why: String,
     },
 }
 
 impl CompactionEvent {
-    /// What the event is called.
+    /// The event's name.
     pub fn name(&self) -> &'static str {
         match self {
             Self::Start { .. } => "session:compaction-start",
@@ -79,7 +81,7 @@ impl CompactionEvent {
 
 impl std::fmt::Debug for CompactOptions<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Compacting")
+        f.debug_struct("CompactOptions")
             .field("policy", self.policy)
             .field("window", &self.window)
             .field("force", &self.force)
@@ -90,50 +92,51 @@ impl std::fmt::Debug for CompactOptions<'_> {
 
 impl CompactOptions<'_> {
     fn emit(&self, event: CompactionEvent) {
-        if let Some(tell) = self.on_event {
-            tell(event);
+        if let Some(callback) = self.on_event {
+            callback(event);
         }
     }
 }
 
-/// A compaction that happened.
+/// A completed compaction.
 #[derive(Clone, Debug)]
 pub struct Compaction {
-    /// The checkpoint's entry.
+    /// The entry that holds the checkpoint.
     pub entry: Entry,
-    /// The checkpoint.
+    /// The checkpoint in it.
     pub checkpoint: Checkpoint,
-    /// What the messages after the last checkpoint cost before.
+    /// The tokens of the messages since the previous checkpoint, before compaction.
     pub tokens_before: u64,
-    /// What is left of them costs.
+    /// The tokens of those messages that remain after compaction.
     pub tokens_kept: u64,
-    /// What the person should know.
+    /// Warnings for the user.
     pub warnings: Vec<String>,
 }
 
-/// What a summary is made from.
+/// The inputs of a summary.
 struct SummaryInputs<'a> {
     record: &'a Record,
     previous: Option<&'a Summary>,
     entries: Vec<CountedEntry>,
 }
 
-/// What became of a compaction.
+/// The result of a compaction.
 #[derive(Clone, Debug)]
 pub enum CompactOutcome {
-    /// It was done.
+    /// The session was compacted.
     Done(Box<Compaction>),
-    /// There was no need, or nothing to cover.
+    /// Compaction was not required, or there was nothing to cover.
     NotNeeded,
-    /// A summary would have been no smaller than what it replaces.
+    /// The summary would have been no smaller than what it replaces.
     NotSmaller(Vec<String>),
-    /// Somebody else compacted, cleared or rewound meanwhile: theirs stands.
+    /// Another process compacted, cleared or rewound the session meanwhile; its change
+    /// is kept.
     Superseded,
 }
 
 impl Session {
-    /// Summarizes what came before the tail that the policy keeps.
-    pub async fn compact(&self, compacting: &CompactOptions<'_>) -> Result<CompactOutcome, Error> {
+    /// Summarizes everything before the tail that the policy retains.
+    pub async fn compact(&self, options: &CompactOptions<'_>) -> Result<CompactOutcome, Error> {
         let record = self.record().await?;
         let previous = self
             .checkpoint()
@@ -142,47 +145,47 @@ impl Session {
         let spans = record.state.verbatim_spans();
         let tail = self
             .read_tail(
-                last_entry_before(compacting.before, &record),
+                last_entry_before(options.before, &record),
                 &spans,
-                compacting.encoding,
+                options.encoding,
                 None,
             )
             .await?;
         let planned = plan_compaction(
             &record,
             &tail.entries,
-            compacting.policy,
-            compacting.window,
-            compacting.fixed_tokens,
-            compacting.force,
+            options.policy,
+            options.window,
+            options.fixed_tokens,
+            options.force,
         );
         let Some(plan) = planned else {
             return Ok(CompactOutcome::NotNeeded);
         };
-        let held = self
+        let lease = self
             .tl
             .acquire_lease(&format!("compact {}", self.id()))
             .await?;
         let summarizing = async {
-            // Whoever had it until now may have done it.
+            // The previous holder of the lease may have compacted the session.
             if !has_same_view(&self.record().await?.state, &record.state) {
                 return Ok(CompactOutcome::Superseded);
             }
-            let known = SummaryInputs {
+            let inputs = SummaryInputs {
                 record: &record,
                 previous: previous.as_ref(),
                 entries: tail.entries,
             };
-            let fence = held.fence();
+            let fence = lease.fence();
             let fence = fence.map(|fence| fence.nested_in(self.fence.clone()));
-            self.summarize(compacting, known, &plan, fence).await
+            self.summarize(options, inputs, &plan, fence).await
         };
-        let compacted = held.run_with_renewal(summarizing).await;
-        held.release().await;
+        let compacted = lease.run_with_renewal(summarizing).await;
+        lease.release().await;
         match compacted {
             Err(Error::Store(StoreError::LeaseLost { .. })) => {
-                compacting.emit(CompactionEvent::Error {
-                    why: "it took too long, and somebody else is at it".to_owned(),
+                options.emit(CompactionEvent::Error {
+                    why: "it took too long, and another process has taken over".to_owned(),
                 });
                 Ok(CompactOutcome::Superseded)
             }
@@ -190,11 +193,11 @@ impl Session {
         }
     }
 
-    /// Writes the summary that was planned and appends it, under a lease.
+    /// Writes the planned summary and appends it as a checkpoint, under a lease.
     async fn summarize(
         &self,
-        compacting: &CompactOptions<'_>,
-        known: SummaryInputs<'_>,
+        options: &CompactOptions<'_>,
+        inputs: SummaryInputs<'_>,
         plan: &CompactionPlan,
         fence: Option<Fence>,
     ) -> Result<CompactOutcome, Error> {
@@ -202,8 +205,8 @@ impl Session {
             record,
             previous,
             entries,
-        } = known;
-        compacting.emit(CompactionEvent::Start {
+        } = inputs;
+        options.emit(CompactionEvent::Start {
             covers: plan.covers,
         });
         let covered: Vec<Entry> = entries
@@ -211,7 +214,7 @@ impl Session {
             .map(|counted| counted.entry)
             .filter(|entry| entry.seq <= plan.covers)
             .collect();
-        let brief = SummaryRequest {
+        let summary_request = SummaryRequest {
             previous,
             pins: &record.state.pins,
             decisions: &record.state.decisions,
@@ -219,48 +222,51 @@ impl Session {
             budget: plan.summary_tokens,
         };
         let before = previous.map_or(0, throughline_llm::estimate_summary_tokens);
-        let replaced = if compacting.allow_larger {
-            // Fitted into what a few words took, it would lose what was known before them.
+        let replaced = if options.allow_larger {
+            // If a summary were limited to the size of a few short messages, it would
+            // lose what the previous summary contains.
             u64::MAX
         } else {
             plan.tokens_before.saturating_sub(plan.tokens_kept) + before
         };
-        let outcome = summarize_with_fallback(compacting.summarizer, &brief, replaced).await;
-        if outcome.rejection.is_some() && !compacting.allow_larger {
+        let outcome = summarize_with_fallback(options.summarizer, &summary_request, replaced).await;
+        if outcome.rejection.is_some() && !options.allow_larger {
             let why = outcome.warnings.join("; ");
-            compacting.emit(CompactionEvent::Error { why });
+            options.emit(CompactionEvent::Error { why });
             return Ok(CompactOutcome::NotSmaller(outcome.warnings));
         }
         let mut warnings = outcome.warnings;
         if outcome.rejection.is_some() {
-            // That it gains nothing is no fault where it is wanted all the same.
+            // The last warning says that the summary is not smaller, which the caller
+            // allows.
             warnings.pop();
         }
-        let said = || covered.iter().filter(|entry| entry.message().is_some());
+        let messages = || covered.iter().filter(|entry| entry.message().is_some());
         let checkpoint = Checkpoint {
             covers: plan.covers,
             summary: outcome.generated.summary,
             by: outcome.by,
             messages: plan.messages,
-            oldest: said().next().map(|entry| entry.at),
-            newest: said().next_back().map(|entry| entry.at),
+            oldest: messages().next().map(|entry| entry.at),
+            newest: messages().next_back().map(|entry| entry.at),
             usage: outcome.generated.usage,
         };
         let entry = match self.append_checkpoint(record, &checkpoint, fence).await {
             Ok(Some(entry)) => entry,
             Ok(None) => {
-                let why = "somebody else was first".to_owned();
-                compacting.emit(CompactionEvent::Error { why });
+                let why =
+                    "another process compacted, cleared or rewound the session first".to_owned();
+                options.emit(CompactionEvent::Error { why });
                 return Ok(CompactOutcome::Superseded);
             }
             Err(lost @ Error::Store(StoreError::LeaseLost { .. })) => return Err(lost),
             Err(error) => {
                 let why = error.to_string();
-                compacting.emit(CompactionEvent::Error { why });
+                options.emit(CompactionEvent::Error { why });
                 return Err(error);
             }
         };
-        compacting.emit(CompactionEvent::Complete {
+        options.emit(CompactionEvent::Complete {
             checkpoint: entry.seq,
         });
         Ok(CompactOutcome::Done(Box::new(Compaction {
@@ -272,50 +278,51 @@ impl Session {
         })))
     }
 
-    /// What to send now, after a compaction where the policy calls for one.
+    /// Builds the next request, compacting first if the policy requires it.
     ///
-    /// A compaction that comes to nothing is no reason not to answer: the request is
-    /// built all the same, with what fits.
+    /// A compaction that does not succeed does not prevent an answer: the request is
+    /// built from what fits.
     pub async fn compact_and_build_request(
         &self,
-        asking: &RequestOptions<'_>,
+        options: &RequestOptions<'_>,
         model: Option<&dyn Summarizer>,
-        tell: Option<&(dyn Fn(CompactionEvent) + Send + Sync)>,
+        on_event: Option<&(dyn Fn(CompactionEvent) + Send + Sync)>,
     ) -> Result<(Request, CompactOutcome), Error> {
-        let request = self.request(asking).await?;
-        let window = self.tl.to_estimated_tokens(asking.model, asking.window);
-        let due = needs_compaction(request.tokens, asking.policy, window);
-        if !due && !self.has_outgrown_request(asking).await? {
+        let request = self.request(options).await?;
+        let window = self.tl.to_estimated_tokens(options.model, options.window);
+        let due = needs_compaction(request.tokens, options.policy, window);
+        if !due && !self.has_outgrown_request(options).await? {
             return Ok((request, CompactOutcome::NotNeeded));
         }
         let messages = request.section(SectionName::Recent).map_or(0, |s| s.tokens);
         let compacted = self
             .compact(&CompactOptions {
-                policy: asking.policy,
+                policy: options.policy,
                 window,
-                encoding: asking.encoding,
-                before: asking.before,
+                encoding: options.encoding,
+                before: options.before,
                 fixed_tokens: request.tokens.saturating_sub(messages),
                 force: true,
                 allow_larger: false,
                 summarizer: model,
-                on_event: tell,
+                on_event,
             })
             .await?;
         match compacted {
             CompactOutcome::Done(_) | CompactOutcome::Superseded => {
-                Ok((self.request(asking).await?, compacted))
+                Ok((self.request(options).await?, compacted))
             }
             CompactOutcome::NotNeeded | CompactOutcome::NotSmaller(_) => Ok((request, compacted)),
         }
     }
 
-    /// Whether more was said than the policy allows, where a request shows only the last
-    /// messages of it and so never grows: what is out of its view must be summarized.
-    async fn has_outgrown_request(&self, asking: &RequestOptions<'_>) -> Result<bool, Error> {
+    /// Returns whether the messages exceed the policy's compaction threshold. Needed
+    /// for policies that send only the last messages: their requests never grow, so the
+    /// rest must be summarized based on the size of the log.
+    async fn has_outgrown_request(&self, options: &RequestOptions<'_>) -> Result<bool, Error> {
         let (Retention::Messages { .. }, Some(threshold)) = (
-            asking.policy.keep,
-            asking.policy.compaction_threshold(asking.window),
+            options.policy.keep,
+            options.policy.compaction_threshold(options.window),
         ) else {
             return Ok(false);
         };
@@ -323,22 +330,22 @@ impl Session {
         let spans = record.state.verbatim_spans();
         let tail = self
             .read_tail(
-                asking.last_entry(&record),
+                options.last_entry(&record),
                 &spans,
-                asking.encoding,
+                options.encoding,
                 Some(threshold),
             )
             .await?;
-        let said = tail
+        let tokens = tail
             .entries
             .iter()
             .map(|counted| counted.tokens)
             .sum::<u64>();
-        Ok(said >= threshold)
+        Ok(tokens >= threshold)
     }
 
-    /// Appends a checkpoint made from this record, unless what it was made from no longer
-    /// stands. Messages that arrived meanwhile are no reason not to.
+    /// Appends a checkpoint made from `made_from`, unless the session was compacted,
+    /// cleared or rewound since. Messages added meanwhile do not prevent it.
     async fn append_checkpoint(
         &self,
         made_from: &Record,
@@ -366,20 +373,20 @@ impl Session {
         Ok(None)
     }
 
-    /// Takes the checkpoint in force back; tells which entry it was.
+    /// Retracts the checkpoint in effect and returns its entry number.
     pub async fn undo_compaction(&self) -> Result<Seq, Error> {
         let record = self.record().await?;
-        let Some(mark) = record.state.checkpoint() else {
+        let Some(checkpoint_ref) = record.state.checkpoint() else {
             return Err(Error::NoCheckpoint(self.id().clone()));
         };
-        let checkpoint = mark.seq;
+        let checkpoint = checkpoint_ref.seq;
         self.append(Body::CheckpointRetracted { checkpoint })
             .await?;
         Ok(checkpoint)
     }
 }
 
-/// Whether the same is visible and summarized as before.
+/// Returns whether the visible spans and checkpoints are unchanged.
 fn has_same_view(now: &SessionState, before: &SessionState) -> bool {
     now.visible == before.visible && now.checkpoints == before.checkpoints
 }

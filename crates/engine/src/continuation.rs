@@ -1,4 +1,7 @@
-//! The chain: a new session that goes on from another's summary, and knows of no more.
+//! Session continuation: starts a new session from the summary of an earlier one.
+//!
+//! The new session receives the summary of its parent only, not of the parent's own
+//! ancestors.
 
 use throughline_context::{RequestMessage, Restoration, render_restoration_prompt};
 use throughline_llm::{Delta, Model, ModelError, ModelRequest};
@@ -10,36 +13,36 @@ use throughline_store::Expect;
 
 use crate::{ConflictPolicy, Error, NewSession, Session, Throughline};
 
-/// What wrote the checkpoint that a continued session starts with.
+/// The author recorded for the checkpoint that a continued session starts with.
 const RESTORED_BY: &str = "restored";
 
-/// What a new session goes on from: another one, or what is left of it in a transcript.
+/// The session that a new one continues from, read from the store or from a transcript.
 #[derive(Clone, Debug)]
 pub struct ParentSession {
-    /// Its session.
+    /// The parent's id.
     pub session: SessionId,
-    /// When it was, where that is known.
+    /// Its last activity, if known.
     pub date: Option<Timestamp>,
-    /// How often the user asked in it.
+    /// The number of user messages in it.
     pub queries: u64,
-    /// What it took.
+    /// The tokens it used.
     pub tokens: u64,
-    /// The session before it.
+    /// The session that the parent itself continued from.
     pub resumed_from: Option<SessionId>,
-    /// Where its transcript is.
+    /// The path of its transcript.
     pub transcript: Option<String>,
-    /// What it came to.
+    /// Its summary.
     pub summary: Summary,
 }
 
 impl ParentSession {
-    fn from_info(card: &SessionInfo, transcript: Option<String>, summary: Summary) -> Self {
+    fn from_info(info: &SessionInfo, transcript: Option<String>, summary: Summary) -> Self {
         Self {
-            session: card.id.clone(),
-            date: Some(card.last_activity),
-            queries: card.queries,
-            tokens: card.tokens.total(),
-            resumed_from: match &card.lineage {
+            session: info.id.clone(),
+            date: Some(info.last_activity),
+            queries: info.queries,
+            tokens: info.tokens.total(),
+            resumed_from: match &info.lineage {
                 Lineage::Continued { session } => Some(session.clone()),
                 _ => None,
             },
@@ -48,7 +51,7 @@ impl ParentSession {
         }
     }
 
-    /// What the agent is told.
+    /// Renders the prompt that introduces the parent's summary to the agent.
     pub fn prompt(&self) -> String {
         render_restoration_prompt(&Restoration {
             date: self.date,
@@ -62,48 +65,48 @@ impl ParentSession {
     }
 }
 
-/// What an agent said to what it was told of an earlier session.
+/// An agent's reply to the restoration prompt.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Acknowledgement {
-    /// Its words.
+    /// The text of the reply.
     pub text: String,
-    /// What the provider said they cost.
+    /// The token usage that the provider reported.
     pub usage: Option<Usage>,
-    /// How long they took, in milliseconds.
+    /// The response time in milliseconds.
     pub latency_ms: Option<u64>,
 }
 
 impl Throughline {
-    /// Asks a model to acknowledge what an earlier session came to.
+    /// Asks a model to acknowledge the summary of an earlier session.
     pub async fn request_acknowledgement(
         &self,
         parent: &ParentSession,
         agent: Option<&str>,
         model: &dyn Model,
-        tell: &mut (dyn FnMut(Delta) + Send),
+        on_delta: &mut (dyn FnMut(Delta) + Send),
     ) -> Result<Acknowledgement, ModelError> {
-        let said = |role, text: &str| RequestMessage {
+        let message = |role, text: &str| RequestMessage {
             role,
             content: Content::text(text),
             breakpoints: Vec::new(),
         };
         let mut messages: Vec<_> = agent
-            .map(|text| said(Role::System, text))
+            .map(|text| message(Role::System, text))
             .into_iter()
             .collect();
-        messages.push(said(Role::User, &parent.prompt()));
-        let ask = ModelRequest {
+        messages.push(message(Role::User, &parent.prompt()));
+        let request = ModelRequest {
             messages: &messages,
             ..ModelRequest::default()
         };
         let asked_at = self.now();
-        let (text, usage) = match model.answer(&ask, tell).await {
+        let (text, usage) = match model.answer(&request, on_delta).await {
             Ok(answer) => (answer.content.to_text().into_owned(), answer.usage),
-            // Whatever came of it is better than nothing.
-            Err(broken) if !broken.content.0.is_empty() => {
-                (broken.content.to_text().into_owned(), broken.usage)
+            // A partial acknowledgement is better than none.
+            Err(partial) if !partial.content.0.is_empty() => {
+                (partial.content.to_text().into_owned(), partial.usage)
             }
-            Err(broken) => return Err(broken.error),
+            Err(partial) => return Err(partial.error),
         };
         let latency = self.now().duration_since(asked_at).as_millis();
         Ok(Acknowledgement {
@@ -113,11 +116,10 @@ impl Throughline {
         })
     }
 
-    /// Makes a session that goes on from what an earlier one came to: n−1, and no
-    /// further back.
+    /// Creates a session that continues from an earlier one (n−1, no further back).
     ///
-    /// It starts with what the agent was told and said to it, as a `restored` entry, and
-    /// with the summary as its first checkpoint.
+    /// It starts with a `restored` entry, which holds the prompt and the agent's
+    /// acknowledgement, and with the summary as its first checkpoint.
     pub async fn continue_from(
         &self,
         parent: &ParentSession,
@@ -130,14 +132,14 @@ impl Throughline {
                 ..new
             })
             .await?;
-        let said = acknowledgement.unwrap_or_default();
+        let acknowledgement = acknowledgement.unwrap_or_default();
         let restored = SessionRestore {
             from: parent.session.clone(),
             prompt: parent.prompt(),
-            acknowledgement: Some(said.text).filter(|text| !text.is_empty()),
+            acknowledgement: Some(acknowledgement.text).filter(|text| !text.is_empty()),
             transcript: parent.transcript.clone(),
-            usage: said.usage,
-            latency_ms: said.latency_ms,
+            usage: acknowledgement.usage,
+            latency_ms: acknowledgement.latency_ms,
         };
         let summary = Checkpoint {
             covers: Seq(1),
@@ -160,17 +162,21 @@ impl Throughline {
 }
 
 impl Session {
-    /// This session as what a new one goes on from; it must have a summary.
+    /// Returns this session as a parent to continue from; fails if it has no summary.
     pub async fn as_parent(&self, transcript: Option<String>) -> Result<ParentSession, Error> {
-        let card = self.record().await?.info;
+        let info = self.record().await?.info;
         match self.last_summary().await? {
-            Some(known) => Ok(ParentSession::from_info(&card, transcript, known.summary)),
+            Some(checkpoint) => Ok(ParentSession::from_info(
+                &info,
+                transcript,
+                checkpoint.summary,
+            )),
             None => Err(Error::NoSummary(self.id().clone())),
         }
     }
 
-    /// Makes a session that goes on from this one's last summary, without a word from
-    /// the agent.
+    /// Creates a session that continues from this one's last summary, without asking a
+    /// model for an acknowledgement.
     pub async fn continue_from_summary(
         &self,
         new: NewSession,
@@ -181,13 +187,13 @@ impl Session {
         self.tl.continue_from(&parent, new, None).await
     }
 
-    /// A new session of the same agent, project and folder as this one.
+    /// Fills in agent, project and workspace of a new session from this one.
     pub async fn inherit_defaults(&self, new: NewSession) -> Result<NewSession, Error> {
-        let card = self.record().await?.info;
+        let info = self.record().await?.info;
         Ok(NewSession {
-            agent: new.agent.or(card.agent),
-            project: new.project.or(card.project),
-            workspace: new.workspace.or(card.workspace),
+            agent: new.agent.or(info.agent),
+            project: new.project.or(info.project),
+            workspace: new.workspace.or(info.workspace),
             ..new
         })
     }

@@ -1,4 +1,7 @@
-//! What comes from outside: time and chance.
+//! The environment of the engine: clock, randomness and timers.
+//!
+//! Everything nondeterministic is passed in through [`Environment`], so that tests can
+//! control it.
 
 use std::fmt::Debug;
 use std::pin::Pin;
@@ -6,17 +9,17 @@ use std::time::Duration;
 
 use throughline_model::{EntryId, SessionId, Timestamp};
 
-/// Where time and chance come from. A test may bring its own.
+/// A source of time and randomness. Tests supply their own.
 pub trait Environment: Debug + Send + Sync {
-    /// What time it is.
+    /// Returns the current time.
     fn now(&self) -> Timestamp;
 
-    /// Fills `bytes` with chance.
+    /// Fills `bytes` with random bytes.
     fn fill_random(&self, bytes: &mut [u8]);
 
-    /// Waits, on whichever runtime.
-    fn sleep(&self, how_long: Duration) -> Pin<Box<dyn Future<Output = ()> + Send>> {
-        Box::pin(futures_timer::Delay::new(how_long))
+    /// Waits for a duration. The default works on any async runtime.
+    fn sleep(&self, duration: Duration) -> Pin<Box<dyn Future<Output = ()> + Send>> {
+        Box::pin(futures_timer::Delay::new(duration))
     }
 }
 
@@ -38,7 +41,10 @@ impl dyn Environment + '_ {
 #[derive(Clone, Copy, Debug, Default)]
 pub struct SystemEnvironment;
 
-#[allow(clippy::disallowed_methods, reason = "this is where they enter")]
+#[allow(
+    clippy::disallowed_methods,
+    reason = "the one place that reads the system clock"
+)]
 impl Environment for SystemEnvironment {
     fn now(&self) -> Timestamp {
         Timestamp::now()
@@ -46,8 +52,8 @@ impl Environment for SystemEnvironment {
 
     fn fill_random(&self, bytes: &mut [u8]) {
         if getrandom::fill(bytes).is_err() {
-            // No source of randomness: ids made in one nanosecond of one process must
-            // still differ from each other.
+            // No source of randomness is available. Ids created in the same nanosecond
+            // by the same process must still differ.
             use std::hash::{BuildHasher, Hasher};
             for chunk in bytes.chunks_mut(8) {
                 let hash = std::collections::hash_map::RandomState::new().build_hasher();

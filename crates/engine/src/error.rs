@@ -1,24 +1,24 @@
-//! What can go wrong for whoever uses sessions.
+//! The errors of the session API.
 
 use throughline_model::{IdError, Key, NameError, Owner, Seq, SessionId, SessionInfo, SessionSpec};
 use throughline_store::{ErrorKind, StoreError};
 
 use crate::MemoryError;
 
-/// What can go wrong. Nothing that was acknowledged is lost by any of it.
+/// An error of the session API. Nothing that was acknowledged is lost by any of them.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// The store's own word.
+    /// The store failed or refused the operation.
     #[error(transparent)]
     Store(#[from] StoreError),
-    /// Nothing answers to what was typed.
-    #[error("no session answers to {0:?}")]
+    /// No session matches what the user typed.
+    #[error("no session matches {0:?}")]
     NoMatch(String),
-    /// There is no session at all.
+    /// There are no sessions.
     #[error("there are no sessions yet")]
     NoSessions,
-    /// The last listing is shorter.
+    /// The number is not in the last listing.
     #[error("there is no number {number} in the last listing, which had {listed}")]
     NotListed {
         /// The number typed.
@@ -26,46 +26,47 @@ pub enum Error {
         /// How many sessions were listed.
         listed: usize,
     },
-    /// Several sessions answer to what was typed.
+    /// Several sessions match what the user typed.
     #[error("{0}")]
     Ambiguous(Box<AmbiguousMatch>),
-    /// What was typed names a transcript, which only a program can read.
-    #[error("{0} is a transcript's path; read it and use the session id in it")]
+    /// The specification is the path of a transcript, which the caller must read
+    /// itself.
+    #[error("{0} is the path of a transcript; use the session id in that file")]
     IsTranscriptPath(SessionSpec),
-    /// A bad name or tag.
+    /// Invalid name or tag.
     #[error(transparent)]
     Name(#[from] NameError),
-    /// A bad id or key.
+    /// Invalid id or key.
     #[error(transparent)]
     Id(#[from] IdError),
-    /// A key that only the program itself may use.
-    #[error("the key {0:?} is reserved: keys that begin with {own:?} are the program's own", own = Key::INTERNAL_PREFIX)]
+    /// The key has the prefix reserved for internal sessions.
+    #[error("the key {0:?} is reserved: keys that begin with {own:?} are for internal use", own = Key::INTERNAL_PREFIX)]
     ReservedKey(Key),
-    /// A name that could be a user of a service.
-    #[error("{0:?} cannot have a token: a {sep:?} stands between a service and its users", sep = Owner::SERVICE_SEPARATOR)]
+    /// The owner is a user of a service, which cannot have a token of its own.
+    #[error("a token cannot be issued for {0:?}: {sep:?} separates a service from its users", sep = Owner::SERVICE_SEPARATOR)]
     OwnerOfService(Owner),
-    /// Something is wrong with a fact.
+    /// A fact is invalid or does not exist.
     #[error(transparent)]
     Memory(#[from] MemoryError),
-    /// Nothing is pinned there.
+    /// There is no such pin.
     #[error("nothing is pinned under {0:?}")]
     NoSuchPin(String),
-    /// There is nothing to undo.
-    #[error("session {0} has no checkpoint to take back")]
+    /// There is no checkpoint to undo.
+    #[error("session {0} has no checkpoint to undo")]
     NoCheckpoint(SessionId),
-    /// There is no session to merge it into.
+    /// The session is not a fork, so there is no session to merge it into.
     #[error("session {0} is not a fork")]
     NoOrigin(SessionId),
-    /// There is nothing to continue from.
+    /// There is no summary to continue from.
     #[error("session {0} has no summary to continue from")]
     NoSummary(SessionId),
     /// The request cannot be built.
     #[error(transparent)]
     Request(#[from] throughline_context::RequestError),
-    /// The policy makes no sense.
+    /// The policy is invalid.
     #[error(transparent)]
     Policy(#[from] throughline_context::PolicyError),
-    /// The fork is not one of this session.
+    /// The session is not a fork of this one.
     #[error("session {fork} was not forked from {into}")]
     NotAFork {
         /// The session to merge.
@@ -73,42 +74,42 @@ pub enum Error {
         /// The session to merge it into.
         into: SessionId,
     },
-    /// Both have gone on since the fork.
-    #[error("session {into} has moved since {fork} was forked from it at entry {at}")]
+    /// Both sessions have changed since the fork.
+    #[error("session {into} has changed since {fork} was forked from it at entry {at}")]
     Diverged {
         /// The session to merge.
         fork: SessionId,
         /// The session to merge it into.
         into: SessionId,
-        /// Where they parted.
+        /// The entry at which they forked.
         at: Seq,
     },
-    /// The index cannot serve.
+    /// The search index failed.
     #[error(transparent)]
     Recall(#[from] throughline_recall::RecallError),
-    /// What was searched for cannot be understood.
+    /// The search query is invalid.
     #[error(transparent)]
     Search(#[from] throughline_recall::ParseError),
-    /// No project is called that.
-    #[error("no project is called {0:?}")]
+    /// There is no project with this name.
+    #[error("unknown project {0:?}")]
     NoSuchProject(String),
     /// A session cannot be merged into itself.
     #[error("session {0} cannot be merged into itself")]
     MergeIntoSelf(SessionId),
 }
 
-/// Several sessions answer to what was typed.
+/// Several sessions match what the user typed.
 #[derive(Debug, thiserror::Error)]
-#[error("{text:?} may mean {} sessions", .candidates.len())]
+#[error("{text:?} matches {} sessions", .candidates.len())]
 pub struct AmbiguousMatch {
-    /// What was typed.
+    /// What the user typed.
     pub text: String,
-    /// The sessions it may mean, latest activity first.
+    /// The matching sessions, latest activity first.
     pub candidates: Vec<SessionInfo>,
 }
 
 impl Error {
-    /// What kind of failure this is.
+    /// Returns the kind of the failure.
     pub fn kind(&self) -> ErrorKind {
         match self {
             Self::Store(error) => error.kind(),

@@ -1,9 +1,10 @@
-//! Work that must happen once, whichever process of however many does it.
+//! Leases: work that only one process at a time may do.
 //!
-//! Whoever does it holds a lease of the store's and renews it while at work. A process that
-//! dies is replaced once its lease has expired. One that was only slow, and has been replaced,
-//! is stopped here where it can be told; what it writes all the same is refused by the
-//! store, since everything written under a lease carries its number.
+//! A process acquires a lease from the store and renews it while it works. If the
+//! process dies, the lease expires and another one can take it. A process that was
+//! merely slow and has lost its lease is stopped here once a renewal fails; anything it
+//! still writes is rejected by the store, because every write under a lease carries its
+//! fencing token.
 
 use std::fmt;
 use std::sync::Arc;
@@ -14,27 +15,28 @@ use throughline_store::{Fence, Lease, LeaseHolder, Store, StoreError};
 
 use crate::{Environment, Error, Throughline};
 
-/// How long a lease lasts that is not renewed.
+/// How long a lease lasts unless it is renewed.
 pub(crate) const TERM: Duration = Duration::from_secs(15);
-/// How often a process that waits for a lease tries to take it.
+/// How often a waiting process tries to acquire a lease.
 const RETRY_INTERVAL: Duration = Duration::from_millis(100);
-/// How long a wait lasts before it is reported: most are over sooner.
+/// How long a wait lasts before it is reported; most waits are shorter.
 const REPORT_AFTER: Duration = Duration::from_secs(1);
-/// How often a lease is renewed before it would expire.
+/// How often a lease is renewed within its term.
 const RENEWALS_PER_TERM: u32 = 4;
 
-/// A wait for work that another process does at the moment.
+/// A wait for a lease that another process holds.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LeaseWait {
-    /// The lease's name, which says what is done: `compact SESSION`, `turn in SESSION`, `purge`.
+    /// The lease's name, which says what it is for: `compact SESSION`, `turn in
+    /// SESSION`, `purge`.
     pub name: String,
-    /// Who does it.
+    /// The process that holds the lease.
     pub holder: LeaseHolder,
-    /// When the wait ends at the latest if that process has died, by the store's clock.
+    /// When the lease expires unless renewed, by the store's clock.
     pub until: Timestamp,
 }
 
-/// Called when a wait for a lease takes longer than a moment.
+/// A callback for waits that take longer than a moment.
 #[derive(Clone)]
 pub(crate) struct WaitListener(Arc<dyn Fn(&LeaseWait) + Send + Sync>);
 
@@ -44,7 +46,7 @@ impl fmt::Debug for WaitListener {
     }
 }
 
-/// A lease that is held here. Given back when dropped.
+/// An acquired lease. Released when dropped.
 #[derive(Debug)]
 pub(crate) struct LeaseGuard {
     store: Arc<dyn Store>,
@@ -54,31 +56,32 @@ pub(crate) struct LeaseGuard {
 }
 
 impl Throughline {
-    /// The same store; people who wait for what it does see this as the name of who does it
-    /// (`tl serve, process 12 on host`).
+    /// Sets the name under which processes that wait for this one see it (`tl serve,
+    /// process 12 on host`).
     #[must_use]
     pub fn with_description(mut self, description: &str) -> Self {
         self.description = Some(description.into());
         self
     }
 
-    /// The same store; `report` is called when something has to wait for another process for
-    /// longer than a moment, and again when it waits for yet another one.
+    /// Sets a callback that is called when an operation waits for another process for
+    /// longer than a moment, and once more for each further process it waits for.
     #[must_use]
     pub fn on_lease_wait(mut self, report: impl Fn(&LeaseWait) + Send + Sync + 'static) -> Self {
         self.wait_listener = Some(WaitListener(Arc::new(report)));
         self
     }
 
-    /// Waits until nobody else holds a lease, and takes it.
+    /// Waits until a lease is free, and acquires it.
     ///
-    /// What it is about may have been done meanwhile: whoever takes it looks again.
+    /// The work may have been done by the previous holder: the caller has to check
+    /// again.
     pub(crate) async fn acquire_lease(&self, name: &str) -> Result<LeaseGuard, Error> {
         self.acquire_lease_as(name, self.environment.new_entry_id().to_string())
             .await
     }
 
-    /// The same, with an id for the piece of work, which nobody else has.
+    /// Waits until a lease is free, and acquires it under a unique id.
     pub(crate) async fn acquire_lease_as(
         &self,
         name: &str,
@@ -102,7 +105,7 @@ impl Throughline {
         }
     }
 
-    /// Takes a lease, or answers whom one would have to wait for.
+    /// Acquires a lease, or returns which process holds it.
     pub(crate) async fn try_acquire_lease(
         &self,
         name: &str,
@@ -113,10 +116,10 @@ impl Throughline {
             description: self.description.as_deref().map(str::to_owned),
         };
         let holder = holder.to_string();
-        let taking = self
+        let acquired = self
             .store
             .acquire_lease(&self.owner, name, &holder, self.lease_term);
-        match taking.await {
+        match acquired.await {
             Ok(lease) => Ok(Ok(LeaseGuard {
                 store: Arc::clone(&self.store),
                 environment: Arc::clone(&self.environment),
@@ -138,13 +141,14 @@ impl Throughline {
 }
 
 impl LeaseGuard {
-    /// What is written under it carries this.
+    /// The fencing token that writes under this lease carry.
     pub(crate) fn fence(&self) -> Option<Fence> {
         self.lease.as_ref().map(Lease::fence)
     }
 
-    /// Does the work and renews the lease meanwhile. Gives the work up as soon as it is known
-    /// that another process has taken the lease: [`StoreError::LeaseLost`].
+    /// Runs `work` and renews the lease meanwhile. Aborts with
+    /// [`StoreError::LeaseLost`] as soon as another process is known to have taken the
+    /// lease.
     pub(crate) async fn run_with_renewal<T, E: From<Error>>(
         &self,
         work: impl Future<Output = Result<T, E>>,
@@ -156,8 +160,8 @@ impl LeaseGuard {
             loop {
                 self.environment.sleep(self.term / RENEWALS_PER_TERM).await;
                 let renewed = self.store.renew_lease(lease, self.term).await;
-                // A store that is away gives it to nobody else either, and when it is back it
-                // knows whose it is.
+                // While the store is unavailable, it gives the lease to no other
+                // process either; a later renewal reports whether it is still held.
                 if let Err(lost @ StoreError::LeaseLost { .. }) = renewed {
                     return Error::from(lost);
                 }
@@ -170,10 +174,10 @@ impl LeaseGuard {
         }
     }
 
-    /// Gives it back, for whoever waits.
+    /// Releases the lease, so that a waiting process can acquire it.
     pub(crate) async fn release(mut self) {
         if let Some(lease) = self.lease.take() {
-            // If that fails it expires by itself, and the work is done.
+            // If the release fails, the lease expires by itself.
             let _ = self.store.release_lease(&lease).await;
         }
     }
@@ -184,7 +188,7 @@ impl Drop for LeaseGuard {
         let Some(lease) = self.lease.take() else {
             return;
         };
-        // Stopped in the middle. Without a runtime, it expires by itself.
+        // The work was cancelled. Without a runtime, the lease expires by itself.
         if let Ok(runtime) = tokio::runtime::Handle::try_current() {
             let store = Arc::clone(&self.store);
             runtime.spawn(async move { store.release_lease(&lease).await });

@@ -1,7 +1,9 @@
-//! Sessions that last, for AI agents.
+//! Durable sessions for AI agents: the Throughline library.
 //!
-//! A session is an append-only log. What is appended is durable when the call
-//! returns, is never lost or renumbered, and can be resumed, forked and merged.
+//! A session is an append-only log of messages and other entries. An entry is durable
+//! when the call that appends it returns, and is never lost or renumbered. Sessions can
+//! be resumed, forked, merged, searched and summarized. [`Throughline`] is the entry
+//! point; [`Session`] has the operations on one session.
 //!
 //! ```
 //! # let runtime = tokio::runtime::Builder::new_current_thread().build()?;
@@ -24,8 +26,8 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! The library touches no terminal and no environment. Time and chance come from a
-//! [`World`], which a program may replace with its own.
+//! The library uses neither the terminal nor environment variables. Time and randomness
+//! come from an [`Environment`], which a program may replace with its own.
 
 mod claim;
 mod compact;
@@ -86,7 +88,6 @@ pub use turn::{AnswerOptions, EventSink, PostedMessage, Toolbox, TurnEvent, Turn
 
 pub use throughline_context as context;
 pub use throughline_llm as llm;
-pub use throughline_model::*;
 pub use throughline_postgres::{is_unavailable, redact_url};
 pub use throughline_recall as recall;
 pub use throughline_remote::{BearerToken, RemoteError, ServerUrl};
@@ -100,3 +101,35 @@ pub use throughline_store::{
     Position, ProgressCallback, ReadRange, SessionFilter, SessionScope, Store, StoreError,
     TrashedSession,
 };
+
+// The domain model is re-exported in full, so that programs need only this crate.
+
+// Domain model: sessions, log entries and message content.
+pub use throughline_model::{
+    AgentRef, Attachment, Block, Body, Content, DecodeError, Digest, Entry, EntryId,
+    EntryIdNamespace, GENESIS, IdError, Json, Key, Lineage, MAX_JSON_DEPTH, MAX_PAYLOAD_DEPTH,
+    Merge, MergeMode, Message, Name, NameError, NameSource, NewEntry, RESERVED_NAMES, Role, Seq,
+    SessionHeader, SessionId, SessionRestore, StoredEntry, Tag, Timestamp, Tombstone, ToolCall,
+    ToolResult, Usage, encode_payload, is_nested_deeper_than, truncate_to_micros,
+};
+// Domain model: state derived from a log, checkpoints and summaries.
+pub use throughline_model::{
+    Checkpoint, CheckpointRef, CheckpointStats, CheckpointSummary, CheckpointView, CompactionInfo,
+    Note, PREVIEW_CHARS, RecentMessage, Record, SUMMARY_END, SUMMARY_START, SessionInfo,
+    SessionState, Span, Status, Summary, SummaryError, TokenBudget, WorkingSet, extract_files,
+    extract_touched_files, fold,
+};
+// Domain model: owners, projects, API tokens and references to sessions.
+pub use throughline_model::{
+    ApiToken, EmptySpec, Owner, Project, ProjectId, ProjectMarker, SessionRef, SessionSpec,
+    TOKEN_PREFIX, TokenId, TokenRole, is_loopback_host,
+};
+// Domain model: facts.
+pub use throughline_model::{Fact, FactSource, Facts, PERSON, RememberedFact};
+// Domain model: records of an import, and the module that formats values for people.
+pub use throughline_model::{
+    EntryIdentity, ImportEvent, IncomingEntry, IncomingItem, IncomingOrigin, IncomingSession,
+    SkippedRecord, format,
+};
+// Domain model: detection and redaction of secrets.
+pub use throughline_model::{SecretSpan, detect_secret, find_secrets, redact, redact_json};

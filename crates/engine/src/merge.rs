@@ -1,4 +1,4 @@
-//! Bringing a fork back into the session it came from.
+//! Merges a fork into the session it was forked from.
 
 use throughline_model::{
     Body, Entry, EntryId, Lineage, Merge, MergeMode, NewEntry, Record, Seq, SessionState,
@@ -7,42 +7,43 @@ use throughline_store::{AppendKind, Expect, ReadRange};
 
 use crate::{ConflictPolicy, Error, Session};
 
-/// How to merge a fork whose origin has gone on meanwhile.
+/// How to merge a fork if its origin has changed since.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum MergeStyle {
-    /// Not at all: only a fast-forward will do.
+    /// Fail: only a fast-forward is allowed.
     FastForward,
-    /// Its messages after what is there.
+    /// Append the fork's messages.
     Append,
-    /// This summary of it, and nothing else.
+    /// Append only this summary of the fork.
     Summary(String),
 }
 
-/// What a merge came to.
+/// The result of a merge.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MergeOutcome {
-    /// There was nothing that the session did not have.
+    /// The session already had everything.
     UpToDate,
-    /// The session had not moved: the fork's entries are now its own, number by number.
+    /// The session had not changed: the fork's entries became its own, with the same
+    /// numbers.
     FastForwarded {
-        /// How many.
+        /// The number of entries.
         entries: u64,
     },
-    /// They follow what was there.
+    /// The fork's messages were appended.
     Appended {
-        /// How many.
+        /// The number of messages.
         entries: u64,
     },
-    /// One entry tells what it came to.
+    /// One entry with a summary was appended.
     Summarized,
 }
 
 impl Session {
     /// Merges a fork of this session into it.
     ///
-    /// Where this session has not moved since the fork, its entries become this one's
-    /// own, with the same numbers and digests; otherwise `style` says what to do.
-    /// Merging the same again changes nothing.
+    /// If this session has not changed since the fork, the fork's entries become its
+    /// own, with the same numbers and digests; otherwise `style` decides. Merging again
+    /// changes nothing.
     pub async fn merge(&self, fork: &Session, style: &MergeStyle) -> Result<MergeOutcome, Error> {
         if self.id() == fork.id() {
             return Err(Error::MergeIntoSelf(self.id().clone()));
@@ -81,7 +82,7 @@ impl Session {
         }
     }
 
-    /// Whether the fork's head is an entry of this session.
+    /// Returns whether the fork's head is an entry of this session.
     async fn contains_head_of(&self, theirs: &Record) -> Result<bool, Error> {
         let head = theirs.info.head;
         let same = self.read_stored(ReadRange::between(head, head, 1)).await?;
@@ -91,7 +92,7 @@ impl Session {
     }
 
     async fn fast_forward(&self, fork: &Session, at: Seq) -> Result<MergeOutcome, Error> {
-        let birth = self.header().await?;
+        let header = self.header().await?;
         let mut next = at.next();
         let mut entries = 0;
         loop {
@@ -103,7 +104,11 @@ impl Session {
             };
             next = last.seq.next();
             let owner = self.tl.owner();
-            entries += self.tl.store.import_log(owner, birth.clone(), page).await?;
+            entries += self
+                .tl
+                .store
+                .import_log(owner, header.clone(), page)
+                .await?;
         }
     }
 
@@ -137,7 +142,7 @@ impl Session {
                     }),
             );
         }
-        // What an earlier merge has brought is not brought again.
+        // Entries that an earlier merge appended are skipped.
         let ids: Vec<_> = taken.iter().map(|new| new.id).collect();
         let known = self.tl.store.locate(&self.reference, &ids).await?;
         let mut known = known.iter();
@@ -152,14 +157,14 @@ impl Session {
         Ok(MergeOutcome::Appended { entries: count })
     }
 
-    /// Appends in one go, so that a merge is there whole or not at all. A repeat is
-    /// recognised by its ids.
+    /// Appends all entries of a merge atomically. A repeated merge is recognized by its
+    /// ids.
     async fn append_merge(&self, entries: Vec<NewEntry>) -> Result<AppendKind, Error> {
         let appended = self.append_all(entries, Expect::Any, ConflictPolicy::Reject);
         Ok(appended.await?.kind)
     }
 
-    /// The entry that tells of a merge.
+    /// Creates the entry that records the merge.
     fn new_merge_entry(
         &self,
         fork: &Session,
@@ -167,7 +172,7 @@ impl Session {
         summary: Option<&str>,
         entries: u64,
     ) -> NewEntry {
-        let how = match summary {
+        let mode = match summary {
             None => MergeMode::Appended,
             Some(_) => MergeMode::Summarized,
         };
@@ -180,7 +185,7 @@ impl Session {
         let merge = Merge {
             from: fork.id().clone(),
             through,
-            mode: how,
+            mode,
             entries,
             summary: summary.map(ToOwned::to_owned),
         };
@@ -188,19 +193,20 @@ impl Session {
     }
 }
 
-/// Whether an entry means the same in another log: what was said and not taken back,
-/// and facts and decisions; not what points at other entries by number.
-fn is_mergeable(entry: &Entry, standing: &SessionState) -> bool {
+/// Returns whether an entry keeps its meaning in another log: visible messages, pins
+/// and decisions in effect, tags and documents. Entries that refer to others by number
+/// do not.
+fn is_mergeable(entry: &Entry, state: &SessionState) -> bool {
     let visible = || {
-        standing
+        state
             .visible
             .iter()
             .any(|span| span.from <= entry.seq && span.to.is_none_or(|to| entry.seq <= to))
     };
     match &entry.body {
         Body::Message(_) => visible(),
-        Body::Pinned { .. } => standing.pins.iter().any(|pin| pin.seq == entry.seq),
-        Body::Decided { .. } => standing.decisions.iter().any(|d| d.seq == entry.seq),
+        Body::Pinned { .. } => state.pins.iter().any(|pin| pin.seq == entry.seq),
+        Body::Decided { .. } => state.decisions.iter().any(|d| d.seq == entry.seq),
         Body::Tagged { .. }
         | Body::ContextSet { .. }
         | Body::Foreign { .. }

@@ -1,12 +1,13 @@
-//! Copying a whole store into another, of whatever kind, while it is in use.
+//! Migration: copies a whole store into another one of any kind, while it is in use.
 //!
-//! Logs come over as they are, digests included, so that a copy is proven by comparing
-//! them. Everything can be stopped at any time and run again: what is there already is
-//! compared, not copied. Forks share their entries in the copy as well, where their
-//! origin is in use. What is derived is made anew, and the feed starts anew.
+//! Logs are copied as they are, digests included, so the copy can be verified by
+//! comparing them. A migration can be interrupted at any time and run again: what has
+//! been copied is compared, not copied again. Forks whose origin is not in the trash
+//! share their entries in the copy as well. Derived data is rebuilt in the target, and
+//! its change feed starts anew.
 //!
-//! Nothing is ever taken away from where it is copied to: sessions that are there and not
-//! in the other are told.
+//! Invariant: nothing is removed from the target. Sessions that exist only there are
+//! reported.
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 
@@ -20,53 +21,55 @@ use throughline_store::{
 
 use crate::Error;
 
-/// Entries brought over at once.
+/// The number of entries copied at a time.
 const PAGE: usize = 1_000;
 
-/// How often what came meanwhile is brought over before it is left for the next time.
+/// The most passes over the source. Entries written during the last pass are left for
+/// the next migration.
 const MAX_PASSES: usize = 8;
 
-/// A session that is not the same in both stores.
+/// A session that differs between the stores.
 #[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
 pub struct SessionDifference {
-    /// Whose.
+    /// The session's owner.
     pub owner: Owner,
-    /// Which.
+    /// The session.
     pub session: SessionId,
-    /// What is not the same.
+    /// What differs.
     pub what: String,
 }
 
-/// What a migration did, and what it proved.
+/// The result of a migration and of the comparison after it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, serde::Serialize)]
 pub struct MigrationReport {
-    /// Owners there are.
+    /// The number of owners.
     pub owners: u64,
-    /// Sessions that are the same in both, in use or in the trash.
+    /// Sessions that are equal in both stores, including those in the trash.
     pub sessions: u64,
-    /// Entries whose digest and content are the same in both.
+    /// Entries that are equal in both stores, by digest and content.
     pub entries: u64,
-    /// Entries that were brought over now.
+    /// Entries copied by this run.
     pub copied: u64,
-    /// Tokens there are.
+    /// The number of API tokens.
     pub tokens: u64,
-    /// Attachments that were brought over now.
+    /// Attachments copied by this run.
     pub blobs: u64,
-    /// Attachments that entries name and the store does not have.
+    /// Attachments that entries refer to and the source store does not have.
     pub missing_blobs: u64,
-    /// What is not the same: the copy is not whole.
+    /// Sessions that differ. If there are any, the copy is incomplete.
     pub differing: Vec<SessionDifference>,
-    /// Sessions that are only where it was copied to.
+    /// Sessions that exist only in the target store.
     pub only_there: Vec<SessionDifference>,
 }
 
-/// Copies a whole store into another, and compares them. Told how far it is in entries.
+/// Copies a whole store into another and compares them. Progress is reported in
+/// entries.
 pub async fn migrate(
     from: &dyn Store,
     to: &dyn Store,
     progress: ProgressCallback<'_>,
 ) -> Result<MigrationReport, Error> {
-    let mut migrating = Migration {
+    let mut migration = Migration {
         from,
         to,
         progress,
@@ -75,20 +78,20 @@ pub async fn migrate(
         copied_blobs: HashSet::new(),
         report: MigrationReport::default(),
     };
-    // Whatever is written meanwhile comes in the next round, which has less to do.
+    // Entries written during a pass are copied by the next one, which has less to do.
     for _ in 0..MAX_PASSES {
-        let before = migrating.report.copied;
-        let changed = migrating.copy_pass().await?;
-        if migrating.report.copied == before && !changed {
+        let before = migration.report.copied;
+        let changed = migration.copy_pass().await?;
+        if migration.report.copied == before && !changed {
             break;
         }
     }
-    migrating.copy_tokens().await?;
-    migrating.compare_stores().await?;
-    Ok(migrating.report)
+    migration.copy_tokens().await?;
+    migration.compare_stores().await?;
+    Ok(migration.report)
 }
 
-/// A session as a listing has it.
+/// A session, with the time it was moved to the trash.
 #[derive(Clone, Debug)]
 struct ListedSession {
     info: SessionInfo,
@@ -103,13 +106,14 @@ struct Migration<'a> {
     progress: ProgressCallback<'a>,
     done: u64,
     total: u64,
-    /// Attachments that are there for certain.
+    /// Attachments known to be in the target store.
     copied_blobs: HashSet<(Owner, Digest)>,
     report: MigrationReport,
 }
 
 impl Migration<'_> {
-    /// Brings over what is not there yet; tells whether anything besides entries changed.
+    /// Copies what the target does not have yet; returns whether anything besides
+    /// entries changed.
     async fn copy_pass(&mut self) -> Result<bool, Error> {
         let owners = self.from.owners().await?;
         self.report.owners = owners.len() as u64;
@@ -135,8 +139,8 @@ impl Migration<'_> {
     async fn copy_owner(&mut self, owner: &Owner, here: &SessionMap) -> Result<bool, Error> {
         let mut changed = false;
         let there = list_sessions(self.to, owner).await?;
-        // What is in the trash first, and into the trash at once: it may have had a key that
-        // another has now.
+        // Trashed sessions come first and go to the trash at once: a session in use may
+        // now have a key that a trashed one had.
         for (id, listed) in here
             .iter()
             .filter(|(_, listed)| listed.trashed_at.is_some())
@@ -173,7 +177,8 @@ impl Migration<'_> {
         (self.progress)(self.done.min(self.total), self.total);
     }
 
-    /// Brings a session's log over, from where it is there already.
+    /// Copies the rest of a session's log, starting after the last entry the target
+    /// has.
     async fn copy_log(
         &mut self,
         owner: &Owner,
@@ -181,24 +186,24 @@ impl Migration<'_> {
         known: Option<&ListedSession>,
         here: &SessionMap,
     ) -> Result<(), Error> {
-        let of = owner.session(&listed.info.id);
+        let session_ref = owner.session(&listed.info.id);
         let mut next = known.map_or(Seq(1), |known| known.info.head.next());
         self.report_progress(next.0 - 1);
-        let mut born = known.is_some();
+        let mut created = known.is_some();
         loop {
             let page = self
                 .from
-                .read_for_copy(&of, ReadRange::starting_at(next, PAGE))
+                .read_for_copy(&session_ref, ReadRange::starting_at(next, PAGE))
                 .await;
-            let (birth, mut entries) = match page {
+            let (header, mut entries) = match page {
                 Ok(page) => page,
-                // Removed meanwhile: there is nothing more to bring over.
+                // Removed meanwhile: there is nothing left to copy.
                 Err(StoreError::NoSuchSession(_)) => return Ok(()),
                 Err(error) => return Err(error.into()),
             };
-            if !born {
-                born = true;
-                if let Some(shared) = self.copy_fork(owner, &birth, here).await? {
+            if !created {
+                created = true;
+                if let Some(shared) = self.copy_fork(owner, &header, here).await? {
                     self.report_progress(shared.0);
                     next = shared.next();
                     entries.retain(|entry| entry.seq > shared);
@@ -213,9 +218,9 @@ impl Migration<'_> {
             }
             self.copy_attachments(owner, &entries).await?;
             let count = entries.len() as u64;
-            match self.to.import_log(owner, birth, entries).await {
+            match self.to.import_log(owner, header, entries).await {
                 Ok(new) => self.report.copied += new,
-                // It has gone another way there: told by the comparison.
+                // The session has diverged in the target; the comparison reports it.
                 Err(StoreError::Moved { .. } | StoreError::KeyTaken { .. }) => return Ok(()),
                 Err(error) => return Err(error.into()),
             }
@@ -227,15 +232,15 @@ impl Migration<'_> {
         }
     }
 
-    /// Makes a fork there as it is here, if its origin is in use in both; tells how many
-    /// entries it shares.
+    /// Creates a fork in the target if its origin is in use in both stores; returns the
+    /// last entry that both share.
     async fn copy_fork(
         &mut self,
         owner: &Owner,
-        birth: &SessionHeader,
+        header: &SessionHeader,
         here: &SessionMap,
     ) -> Result<Option<Seq>, Error> {
-        let Lineage::Forked { session, at } = &birth.lineage else {
+        let Lineage::Forked { session, at } = &header.lineage else {
             return Ok(None);
         };
         let in_use = |listed: &ListedSession| listed.trashed_at.is_none();
@@ -248,34 +253,35 @@ impl Migration<'_> {
             Ok(there) => there == self.from.read_stored(&origin, one).await?,
             Err(_) => false,
         };
-        // An id that was taken again names another session: its entry is another.
+        // A reused id names a different session, whose entry differs.
         let shares = self
             .from
-            .read_for_copy(&owner.session(&birth.id), one)
+            .read_for_copy(&owner.session(&header.id), one)
             .await?
             .1;
         if !same || self.to.read_stored(&origin, one).await? != shares {
             return Ok(None);
         }
-        self.to.fork(&origin, *at, birth.clone()).await?;
-        if self.to.header(&owner.session(&birth.id)).await? != *birth {
-            // What it was completed with has been erased since: a copy of its own, then.
-            let fork = owner.session(&birth.id);
-            self.to.trash(&fork, birth.at).await?;
+        self.to.fork(&origin, *at, header.clone()).await?;
+        if self.to.header(&owner.session(&header.id)).await? != *header {
+            // A value the fork inherited has been erased since, so it gets a full copy
+            // instead.
+            let fork = owner.session(&header.id);
+            self.to.trash(&fork, header.at).await?;
             self.to.remove(&fork).await?;
             return Ok(None);
         }
         Ok(Some(*at))
     }
 
-    /// Brings over the attachments that entries name.
+    /// Copies the attachments that entries refer to.
     async fn copy_attachments(
         &mut self,
         owner: &Owner,
         entries: &[StoredEntry],
     ) -> Result<(), Error> {
         for stored in entries {
-            // What cannot be decoded names nothing that could be shown.
+            // An entry that cannot be decoded has no attachments to copy.
             let Ok(entry) = stored.decode() else {
                 continue;
             };
@@ -297,7 +303,7 @@ impl Migration<'_> {
         Ok(())
     }
 
-    /// Brings over who may call, taken back or not.
+    /// Copies the API tokens, including revoked ones.
     async fn copy_tokens(&mut self) -> Result<(), Error> {
         let there = self.to.list_tokens().await?;
         for token in self.from.list_tokens().await? {
@@ -314,19 +320,19 @@ impl Migration<'_> {
         Ok(())
     }
 
-    /// Compares both stores, entry by entry.
+    /// Compares both stores entry by entry.
     async fn compare_stores(&mut self) -> Result<(), Error> {
         for owner in self.from.owners().await? {
             let here = list_sessions(self.from, &owner).await?;
             let there = list_sessions(self.to, &owner).await?;
             for (id, listed) in &here {
-                let of = owner.session(id);
+                let session_ref = owner.session(id);
                 let differs = match there.get(id) {
-                    None => Some("it is not there".to_owned()),
+                    None => Some("missing in the target store".to_owned()),
                     Some(known) if known.trashed_at.is_some() != listed.trashed_at.is_some() => {
-                        Some("it is in the trash in one of them".to_owned())
+                        Some("in the trash in only one of the stores".to_owned())
                     }
-                    Some(_) => self.find_difference(&of, listed.info.head).await?,
+                    Some(_) => self.find_difference(&session_ref, listed.info.head).await?,
                 };
                 match differs {
                     None => self.report.sessions += 1,
@@ -341,40 +347,42 @@ impl Migration<'_> {
                 self.report.only_there.push(SessionDifference {
                     owner: owner.clone(),
                     session: id.clone(),
-                    what: "it is only there".to_owned(),
+                    what: "exists only in the target store".to_owned(),
                 });
             }
         }
         Ok(())
     }
 
-    /// What is not the same about a session's log up to an entry, if anything. Content that
-    /// was erased here since is erased there as well.
+    /// Returns the first difference in a session's log up to `head`, if any. Content
+    /// that was erased in the source is erased in the target as well.
     async fn find_difference(
         &mut self,
-        of: &SessionRef,
+        session_ref: &SessionRef,
         head: Seq,
     ) -> Result<Option<String>, Error> {
         let mut next = Seq(1);
         while next <= head {
             let read = ReadRange::between(next, head, PAGE);
             let (Ok((_, here)), Ok((_, there))) = (
-                self.from.read_for_copy(of, read).await,
-                self.to.read_for_copy(of, read).await,
+                self.from.read_for_copy(session_ref, read).await,
+                self.to.read_for_copy(session_ref, read).await,
             ) else {
-                return Ok(Some(format!("entry {next} cannot be read in both")));
+                return Ok(Some(format!("entry {next} cannot be read in both stores")));
             };
             let both = here.len().min(there.len());
             if both == 0 {
-                return Ok(Some(format!("entry {next} is only in one of them")));
+                return Ok(Some(format!(
+                    "entry {next} exists in only one of the stores"
+                )));
             }
             for (ours, theirs) in here.iter().zip(&there) {
                 if ours == theirs {
                     self.report.entries += 1;
                     continue;
                 }
-                if !self.copy_erasure(of, ours, theirs).await? {
-                    return Ok(Some(format!("entry {} is not the same", ours.seq)));
+                if !self.copy_erasure(session_ref, ours, theirs).await? {
+                    return Ok(Some(format!("entry {} differs", ours.seq)));
                 }
                 self.report.entries += 1;
             }
@@ -383,10 +391,11 @@ impl Migration<'_> {
         Ok(None)
     }
 
-    /// Erases there what was erased here; tells whether that was it.
+    /// Erases an entry in the target if it was erased in the source; returns whether
+    /// that was the difference.
     async fn copy_erasure(
         &self,
-        of: &SessionRef,
+        session_ref: &SessionRef,
         ours: &StoredEntry,
         theirs: &StoredEntry,
     ) -> Result<bool, Error> {
@@ -394,7 +403,10 @@ impl Migration<'_> {
             Ok(Body::Erased(tombstone)) if ours.digest == theirs.digest => tombstone.reason,
             _ => return Ok(false),
         };
-        let erased = self.to.erase(of, &[ours.seq], reason.as_deref()).await;
+        let erased = self
+            .to
+            .erase(session_ref, &[ours.seq], reason.as_deref())
+            .await;
         match erased {
             Ok(()) => Ok(true),
             Err(StoreError::InTrash(_)) => Ok(false),
@@ -403,7 +415,7 @@ impl Migration<'_> {
     }
 }
 
-/// Everything an owner has, in use and in the trash, the program's own included.
+/// Lists all sessions of an owner, including trashed and internal ones.
 async fn list_sessions(store: &dyn Store, owner: &Owner) -> Result<SessionMap, Error> {
     let filter = SessionFilter {
         include_internal: true,
@@ -413,9 +425,9 @@ async fn list_sessions(store: &dyn Store, owner: &Owner) -> Result<SessionMap, E
     let mut after = None;
     loop {
         let page = store.list(owner, &filter, after.as_ref(), 1_000).await?;
-        for card in page.items {
+        for info in page.items {
             let listed = ListedSession {
-                info: card,
+                info,
                 trashed_at: None,
             };
             all.insert(listed.info.id.clone(), listed);
@@ -436,7 +448,7 @@ async fn list_sessions(store: &dyn Store, owner: &Owner) -> Result<SessionMap, E
     Ok(all)
 }
 
-/// The sessions in use, forks after what they were forked from.
+/// Orders the sessions in use so that forks come after their origins.
 fn order_origins_first(sessions: &SessionMap) -> Vec<SessionId> {
     let mut order = Vec::new();
     let mut placed = BTreeSet::new();
@@ -447,7 +459,7 @@ fn order_origins_first(sessions: &SessionMap) -> Vec<SessionId> {
             .and_then(|id| sessions.get(*id))
             .map(|listed| &listed.info.lineage)
         {
-            // Ids that were taken again could lead round in a circle.
+            // Reused ids could form a cycle.
             if chain.contains(&session) {
                 break;
             }

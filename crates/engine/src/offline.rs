@@ -1,4 +1,4 @@
-//! What the offline agent is told before it answers.
+//! The offline agent: answers in a session from stored content, without a model.
 
 use async_trait::async_trait;
 use jiff::tz::TimeZone;
@@ -10,15 +10,15 @@ use throughline_model::{Content, Note};
 
 use crate::{Error, Session};
 
-/// The offline agent, asked in a session. It looks up what it needs to know once it is
-/// asked: by then the request is made, and the same has been looked for already.
+/// The offline agent bound to a session. It loads its context only when it is called:
+/// by then the request has been built, and the same search has been made already.
 #[derive(Debug)]
 pub(crate) struct SessionOfflineModel<'a> {
-    /// Where.
+    /// The session.
     pub(crate) session: &'a Session,
-    /// What it answers.
+    /// The message to answer.
     pub(crate) message: &'a Content,
-    /// Where times are told.
+    /// The time zone in which times are given.
     pub(crate) zone: &'a TimeZone,
 }
 
@@ -34,8 +34,8 @@ impl Model for SessionOfflineModel<'_> {
 
     async fn answer(
         &self,
-        ask: &ModelRequest<'_>,
-        tell: &mut (dyn FnMut(Delta) + Send),
+        request: &ModelRequest<'_>,
+        on_delta: &mut (dyn FnMut(Delta) + Send),
     ) -> Result<Answer, PartialAnswer> {
         let agent = self.session.offline_agent(self.message, self.zone).await;
         let agent = agent.map_err(|error| PartialAnswer {
@@ -46,23 +46,23 @@ impl Model for SessionOfflineModel<'_> {
             content: Content::default(),
             usage: None,
         })?;
-        agent.answer(ask, tell).await
+        agent.answer(request, on_delta).await
     }
 }
 
 impl Session {
-    /// The agent that answers a message here where there is no model. Times are told in
-    /// `zone`.
+    /// Returns the agent that answers a message in this session without a model. Times
+    /// are given in `zone`.
     pub async fn offline_agent(
         &self,
         message: &Content,
         zone: &TimeZone,
     ) -> Result<OfflineModel, Error> {
-        let standing = self.record().await?.state;
-        let texts = |noted: &[Note]| noted.iter().map(|noted| noted.text.clone()).collect();
-        let mut known = OfflineContext {
-            pins: texts(&standing.pins),
-            decisions: texts(&standing.decisions),
+        let state = self.record().await?.state;
+        let texts = |notes: &[Note]| notes.iter().map(|note| note.text.clone()).collect();
+        let mut context = OfflineContext {
+            pins: texts(&state.pins),
+            decisions: texts(&state.decisions),
             ..OfflineContext::default()
         };
         let message = message.to_text();
@@ -70,11 +70,13 @@ impl Session {
             OfflineQuery::Nothing => {}
             OfflineQuery::LastSummary => {
                 let last = self.last_summary().await?;
-                known.summary = last.map(|known| known.summary).unwrap_or_default();
+                context.summary = last
+                    .map(|checkpoint| checkpoint.summary)
+                    .unwrap_or_default();
             }
-            OfflineQuery::Summary => known.summary = self.summarize_now().await?,
-            OfflineQuery::Excerpts => known.excerpts = self.find_quotes(&message, zone).await?,
+            OfflineQuery::Summary => context.summary = self.summarize_now().await?,
+            OfflineQuery::Excerpts => context.excerpts = self.find_quotes(&message, zone).await?,
         }
-        Ok(OfflineModel::with_context(known))
+        Ok(OfflineModel::with_context(context))
     }
 }

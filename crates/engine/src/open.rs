@@ -1,4 +1,4 @@
-//! The address of a store, and opening it.
+//! Parses store addresses and opens stores.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -12,20 +12,20 @@ use throughline_store::{MemoryStore, Store, StoreError};
 use crate::retrieval::IndexHandle;
 use crate::{Environment, SystemEnvironment};
 
-/// What an address may be, for whoever wrote another.
+/// The supported addresses, for error messages.
 const SUPPORTED_ADDRESSES: &str = "sqlite:PATH, postgres://…, https://… or memory:";
 
-/// Where a store is: `sqlite:PATH`, `postgres://…`, `https://…` or `memory:`.
+/// The address of a store: `sqlite:PATH`, `postgres://…`, `https://…` or `memory:`.
 #[derive(Clone, PartialEq, Eq)]
 pub enum StoreAddress {
-    /// One SQLite file.
+    /// A SQLite file.
     Sqlite(PathBuf),
-    /// A PostgreSQL database, as its own programs write it. There may be a password in it,
-    /// which is not shown.
+    /// A PostgreSQL connection string. It may contain a password, which is never
+    /// displayed.
     Postgres(String),
-    /// A server that keeps it.
+    /// A Throughline server.
     Server(ServerUrl),
-    /// Nowhere: it lasts as long as the program.
+    /// In memory, for the lifetime of the process.
     Memory,
 }
 
@@ -39,7 +39,7 @@ impl std::str::FromStr for StoreAddress {
         };
         match url.split_once(':') {
             Some(("sqlite", path)) => {
-                // `sqlite:///absolute` is how other programs write it.
+                // Other programs write `sqlite:///absolute`.
                 let path = path.strip_prefix("//").unwrap_or(path);
                 if path.is_empty() {
                     return Err(wrong("there is no path after `sqlite:`"));
@@ -52,11 +52,11 @@ impl std::str::FromStr for StoreAddress {
                 Ok(Self::Postgres(url.to_owned()))
             }
             Some(("postgres" | "postgresql", _)) => {
-                Err(wrong("it is written postgres://USER@HOST/DATABASE"))
+                Err(wrong("write it as postgres://USER@HOST/DATABASE"))
             }
             Some(("https" | "http", _)) => url.parse().map(Self::Server),
             Some((scheme, _)) => Err(wrong(&format!(
-                "{scheme:?} is not a kind of store; use {SUPPORTED_ADDRESSES}"
+                "{scheme:?} is not a supported store type; use {SUPPORTED_ADDRESSES}"
             ))),
             None => Err(wrong(&format!(
                 "it has no scheme; use {SUPPORTED_ADDRESSES}"
@@ -78,23 +78,25 @@ impl std::fmt::Display for StoreAddress {
 
 impl std::fmt::Debug for StoreAddress {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "Address({self})")
+        write!(f, "StoreAddress({self})")
     }
 }
 
-/// How to open a store, where the defaults will not do.
+/// Options for opening a store.
 #[derive(Clone, Debug)]
 pub struct OpenOptions {
-    /// On whose behalf. Without it, of the local owner, or of whoever a server takes us for.
+    /// The owner to act as. By default the local owner or, with a server, the token's
+    /// owner.
     pub owner: Option<Owner>,
-    /// What is shown to a server. None for one on this machine that asks for none.
+    /// The token to authenticate with; `None` for a server on this machine that
+    /// requires none.
     pub token: Option<BearerToken>,
-    /// How sure an acknowledgement is.
+    /// How durable an acknowledged write is.
     pub durability: Durability,
-    /// Where time and chance come from.
+    /// The clock and source of randomness.
     pub environment: Arc<dyn Environment>,
-    /// A folder for what models make of what is in a store elsewhere. Without it, that goes
-    /// with the program.
+    /// A folder for the index of a store that is not a local file. Without it, the
+    /// index is temporary.
     pub cache_dir: Option<PathBuf>,
 }
 
@@ -111,13 +113,13 @@ impl Default for OpenOptions {
 }
 
 impl OpenOptions {
-    /// On whose behalf, where the store does not tell.
+    /// The owner to act as, for stores that do not determine it.
     fn owner_or_local(&self) -> Owner {
         self.owner.clone().unwrap_or_else(Owner::local)
     }
 
-    /// A folder for the index of a store that has none beside it, where there may be one.
-    /// Another store at the same address has another.
+    /// The folder for the index of a store that has none beside it. Different stores at
+    /// the same address get different folders.
     fn index_dir(&self, address: &StoreAddress, identity: &str) -> Option<PathBuf> {
         let digest = Digest::of(format!("{address} {identity}").as_bytes()).short();
         let cache = self.cache_dir.as_ref()?;
@@ -125,22 +127,22 @@ impl OpenOptions {
     }
 }
 
-/// A store that was opened.
+/// An open store.
 pub(crate) struct OpenedStore {
     pub(crate) store: Arc<dyn Store>,
-    /// Where its index is.
+    /// The search index of the store.
     pub(crate) index: Arc<IndexHandle>,
-    /// On whose behalf.
+    /// The owner to act as.
     pub(crate) owner: Owner,
 }
 
-/// Opens a store.
+/// Opens the store at an address.
 pub(crate) async fn open_store(
     address: &StoreAddress,
-    opening: &OpenOptions,
+    options: &OpenOptions,
 ) -> Result<OpenedStore, StoreError> {
-    let durability = opening.durability;
-    let (store, shelf): (Arc<dyn Store>, _) = match address {
+    let durability = options.durability;
+    let (store, index): (Arc<dyn Store>, _) = match address {
         StoreAddress::Memory => (Arc::new(MemoryStore::new()), IndexHandle::temporary()),
         StoreAddress::Sqlite(path) => {
             let store = SqliteStore::open(
@@ -153,40 +155,41 @@ pub(crate) async fn open_store(
             (Arc::new(store), IndexHandle::beside_store(path))
         }
         StoreAddress::Server(server) => {
-            let (token, wanted) = (opening.token.as_ref(), opening.owner.as_ref());
-            let store = RemoteStore::open(server, token, wanted, Timeouts::default()).await?;
-            let shelf = match store.identity() {
-                // Several people may use one machine, and each reaches what is theirs.
-                Some(which) => IndexHandle::in_folder(
-                    opening.index_dir(address, &format!("{} {which}", store.owner())),
+            let (token, owner) = (options.token.as_ref(), options.owner.as_ref());
+            let store = RemoteStore::open(server, token, owner, Timeouts::default()).await?;
+            let index = match store.identity() {
+                // Several people may use one machine, each with access to their own
+                // sessions.
+                Some(identity) => IndexHandle::in_folder(
+                    options.index_dir(address, &format!("{} {identity}", store.owner())),
                 ),
-                // There is nothing to be found yet.
+                // The store is new and has nothing to index yet.
                 None => IndexHandle::temporary(),
             };
             return Ok(OpenedStore {
-                index: shelf,
+                index,
                 owner: store.owner().clone(),
                 store: Arc::new(store),
             });
         }
         StoreAddress::Postgres(url) => {
-            let options = throughline_postgres::Options {
+            let postgres_options = throughline_postgres::Options {
                 durability: match durability {
                     Durability::Full => throughline_postgres::Durability::Full,
                     Durability::Normal => throughline_postgres::Durability::Normal,
                 },
                 ..throughline_postgres::Options::default()
             };
-            let store = PostgresStore::open(url, options).await?;
-            let shelf =
-                IndexHandle::in_postgres(&store, opening.index_dir(address, store.identity()));
-            (Arc::new(store), shelf)
+            let store = PostgresStore::open(url, postgres_options).await?;
+            let index =
+                IndexHandle::in_postgres(&store, options.index_dir(address, store.identity()));
+            (Arc::new(store), index)
         }
     };
     Ok(OpenedStore {
         store,
-        index: shelf,
-        owner: opening.owner_or_local(),
+        index,
+        owner: options.owner_or_local(),
     })
 }
 
@@ -195,7 +198,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn addresses_are_read() {
+    fn addresses_are_parsed() {
         let read = |url: &str| url.parse::<StoreAddress>();
         assert_eq!(read("memory:").unwrap(), StoreAddress::Memory);
         assert_eq!(
@@ -231,7 +234,7 @@ mod tests {
             "https://token@example.org",
         ] {
             let error = url.parse::<StoreAddress>().unwrap_err().to_string();
-            assert!(error.contains("is not the address of a store"), "{error}");
+            assert!(error.contains("is not a valid store address"), "{error}");
         }
     }
 }

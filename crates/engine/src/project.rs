@@ -1,4 +1,4 @@
-//! Recognising a project by its marks.
+//! Identifies projects by markers: git remote, first commit, folder and inode.
 
 use throughline_model::{Project, ProjectId, ProjectMarker};
 use throughline_store::SessionFilter;
@@ -6,24 +6,25 @@ use throughline_store::SessionFilter;
 use crate::{Error, Throughline};
 
 impl Throughline {
-    /// The project with these marks: one that is known, or a new one.
+    /// Returns the project with these markers, creating it if it is not known.
     ///
-    /// A git remote says which project it is, and two different remotes say that it is
-    /// two. Without a remote, the first commit does; then the folder; then, where the
-    /// folder it was known in is gone (`gone` tells), the file system's number for it.
+    /// A git remote identifies a project, and different remotes mean different
+    /// projects. Without a remote, the first commit identifies it, then the folder, and
+    /// finally the folder's inode, provided that the folder it was known by no longer
+    /// exists (`is_gone`).
     pub async fn find_or_create_project(
         &self,
         name: &str,
-        marks: &[ProjectMarker],
-        gone: impl Fn(&str) -> bool,
+        markers: &[ProjectMarker],
+        is_gone: impl Fn(&str) -> bool,
     ) -> Result<Option<Project>, Error> {
-        let Some(strongest) = marks.first() else {
+        let Some(strongest) = markers.first() else {
             return Ok(None);
         };
         let projects = self.store.list_projects(&self.owner).await?;
-        if let Some(known) = find_known_project(&projects, marks, gone) {
+        if let Some(known) = find_known_project(&projects, markers, is_gone) {
             let mut project = known.clone();
-            merge_marks(&mut project, marks);
+            merge_markers(&mut project, markers);
             if project != *known {
                 self.store.put_project(&self.owner, &project).await?;
             }
@@ -32,19 +33,20 @@ impl Throughline {
         let project = Project {
             id: free_id(&projects, &strongest.project_id()?)?,
             name: name.to_owned(),
-            markers: marks.to_vec(),
+            markers: markers.to_vec(),
         };
         self.store.put_project(&self.owner, &project).await?;
         Ok(Some(project))
     }
 
-    /// The owner's projects.
+    /// Returns the owner's projects.
     pub async fn projects(&self) -> Result<Vec<Project>, Error> {
         Ok(self.store.list_projects(&self.owner).await?)
     }
 
-    /// Whether a session belongs to a project with this id. Programs elsewhere name projects
-    /// that have no folder here, and so are not among [`projects`](Self::projects).
+    /// Returns whether any session belongs to the project with this id. Clients
+    /// elsewhere may name projects that have no folder here and so are not among
+    /// [`projects`](Self::projects).
     pub async fn is_project(&self, id: &ProjectId) -> Result<bool, Error> {
         let filter = SessionFilter {
             project: Some(id.clone()),
@@ -54,25 +56,25 @@ impl Throughline {
     }
 }
 
-/// An id that no project has: another one may have had this place before.
-fn free_id(projects: &[Project], wanted: &ProjectId) -> Result<ProjectId, Error> {
-    let mut id = wanted.clone();
+/// Returns an unused id: another project may have had the same marker before.
+fn free_id(projects: &[Project], preferred: &ProjectId) -> Result<ProjectId, Error> {
+    let mut id = preferred.clone();
     let mut next = 2_u32;
     while projects.iter().any(|project| project.id == id) {
-        id = format!("{wanted}#{next}").parse()?;
+        id = format!("{preferred}#{next}").parse()?;
         next += 1;
     }
     Ok(id)
 }
 
-fn find_remote(marks: &[ProjectMarker]) -> Option<&ProjectMarker> {
-    marks
+fn find_remote(markers: &[ProjectMarker]) -> Option<&ProjectMarker> {
+    markers
         .iter()
-        .find(|mark| matches!(mark, ProjectMarker::Remote(_)))
+        .find(|marker| matches!(marker, ProjectMarker::Remote(_)))
 }
 
 fn folder_path(project: &Project) -> Option<&str> {
-    project.markers.iter().find_map(|mark| match mark {
+    project.markers.iter().find_map(|marker| match marker {
         ProjectMarker::Folder(path) => Some(path.as_str()),
         _ => None,
     })
@@ -80,34 +82,35 @@ fn folder_path(project: &Project) -> Option<&str> {
 
 fn find_known_project<'a>(
     projects: &'a [Project],
-    marks: &[ProjectMarker],
-    gone: impl Fn(&str) -> bool,
+    markers: &[ProjectMarker],
+    is_gone: impl Fn(&str) -> bool,
 ) -> Option<&'a Project> {
-    let compatible = |project: &&Project| match (find_remote(marks), find_remote(&project.markers))
-    {
-        (Some(ours), Some(theirs)) => ours == theirs,
-        _ => true,
-    };
-    let with = |wanted: fn(&ProjectMarker) -> bool| {
-        let ours: Vec<_> = marks.iter().filter(|mark| wanted(mark)).collect();
+    let compatible =
+        |project: &&Project| match (find_remote(markers), find_remote(&project.markers)) {
+            (Some(ours), Some(theirs)) => ours == theirs,
+            _ => true,
+        };
+    let with = |is_kind: fn(&ProjectMarker) -> bool| {
+        let ours: Vec<_> = markers.iter().filter(|marker| is_kind(marker)).collect();
         projects
             .iter()
             .filter(compatible)
-            .find(|project| ours.iter().any(|mark| project.markers.contains(mark)))
+            .find(|project| ours.iter().any(|marker| project.markers.contains(marker)))
     };
-    with(|mark| matches!(mark, ProjectMarker::Remote(_)))
-        .or_else(|| with(|mark| matches!(mark, ProjectMarker::RootCommit(_))))
-        .or_else(|| with(|mark| matches!(mark, ProjectMarker::Folder(_))))
+    with(|marker| matches!(marker, ProjectMarker::Remote(_)))
+        .or_else(|| with(|marker| matches!(marker, ProjectMarker::RootCommit(_))))
+        .or_else(|| with(|marker| matches!(marker, ProjectMarker::Folder(_))))
         .or_else(|| {
-            with(|mark| matches!(mark, ProjectMarker::Inode(_)))
-                .filter(|project| folder_path(project).is_some_and(&gone))
+            with(|marker| matches!(marker, ProjectMarker::Inode(_)))
+                .filter(|project| folder_path(project).is_some_and(&is_gone))
         })
 }
 
-/// Takes in marks: what it is now replaces what it was; commits and remotes add up.
-fn merge_marks(project: &mut Project, marks: &[ProjectMarker]) {
-    for mark in marks {
-        match mark {
+/// Merges markers into a project. Folder and inode replace the old ones; commits and
+/// remotes accumulate.
+fn merge_markers(project: &mut Project, markers: &[ProjectMarker]) {
+    for marker in markers {
+        match marker {
             ProjectMarker::Folder(_) => project
                 .markers
                 .retain(|m| !matches!(m, ProjectMarker::Folder(_))),
@@ -116,8 +119,8 @@ fn merge_marks(project: &mut Project, marks: &[ProjectMarker]) {
                 .retain(|m| !matches!(m, ProjectMarker::Inode(_))),
             ProjectMarker::Remote(_) | ProjectMarker::RootCommit(_) => {}
         }
-        if !project.markers.contains(mark) {
-            project.markers.push(mark.clone());
+        if !project.markers.contains(marker) {
+            project.markers.push(marker.clone());
         }
     }
     project.markers.sort();
@@ -127,15 +130,15 @@ fn merge_marks(project: &mut Project, marks: &[ProjectMarker]) {
 mod tests {
     use super::*;
 
-    fn project(id: &str, marks: &[ProjectMarker]) -> Project {
+    fn project(id: &str, markers: &[ProjectMarker]) -> Project {
         Project {
             id: id.parse().unwrap(),
             name: id.to_owned(),
-            markers: marks.to_vec(),
+            markers: markers.to_vec(),
         }
     }
 
-    fn folder_mark(path: &str) -> ProjectMarker {
+    fn folder_marker(path: &str) -> ProjectMarker {
         ProjectMarker::Folder(path.into())
     }
 
@@ -143,11 +146,17 @@ mod tests {
     fn a_moved_repository_is_recognised_by_its_remote() {
         let known = [project(
             "p",
-            &[ProjectMarker::Remote("x.org/p".into()), folder_mark("/old")],
+            &[
+                ProjectMarker::Remote("x.org/p".into()),
+                folder_marker("/old"),
+            ],
         )];
-        let marks = [ProjectMarker::Remote("x.org/p".into()), folder_mark("/new")];
+        let markers = [
+            ProjectMarker::Remote("x.org/p".into()),
+            folder_marker("/new"),
+        ];
         assert_eq!(
-            find_known_project(&known, &marks, |_| false),
+            find_known_project(&known, &markers, |_| false),
             Some(&known[0])
         );
     }
@@ -171,25 +180,31 @@ mod tests {
     #[test]
     fn a_moved_folder_is_recognised_once_the_old_one_is_gone() {
         let inode = ProjectMarker::Inode("1:2".into());
-        let known = [project("p", &[folder_mark("/old"), inode.clone()])];
-        let marks = [folder_mark("/new"), inode];
+        let known = [project("p", &[folder_marker("/old"), inode.clone()])];
+        let markers = [folder_marker("/new"), inode];
         assert_eq!(
-            find_known_project(&known, &marks, |_| true),
+            find_known_project(&known, &markers, |_| true),
             Some(&known[0])
         );
-        assert_eq!(find_known_project(&known, &marks, |_| false), None);
+        assert_eq!(find_known_project(&known, &markers, |_| false), None);
     }
 
     #[test]
     fn a_new_folder_replaces_the_old_one() {
         let mut known = project(
             "p",
-            &[folder_mark("/old"), ProjectMarker::RootCommit("abc".into())],
+            &[
+                folder_marker("/old"),
+                ProjectMarker::RootCommit("abc".into()),
+            ],
         );
-        merge_marks(&mut known, &[folder_mark("/new")]);
+        merge_markers(&mut known, &[folder_marker("/new")]);
         assert_eq!(
             known.markers,
-            [ProjectMarker::RootCommit("abc".into()), folder_mark("/new")]
+            [
+                ProjectMarker::RootCommit("abc".into()),
+                folder_marker("/new")
+            ]
         );
     }
 }

@@ -1,4 +1,6 @@
-//! Making room: nothing goes but what was asked for, and first to the trash.
+//! Purging: removes old sessions from the trash and moves surplus sessions into it.
+//!
+//! Only what the caller requests is purged, and sessions always go to the trash first.
 
 use jiff::SignedDuration;
 use throughline_model::{SessionInfo, Timestamp};
@@ -9,29 +11,29 @@ use crate::{Error, Throughline};
 /// What to purge. By default, nothing.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PurgeOptions {
-    /// Remove for good what has been in the trash for longer than this.
+    /// Permanently remove sessions that have been in the trash for longer than this.
     pub grace: Option<SignedDuration>,
-    /// Put into the trash the sessions that were active longest ago, beyond this many.
+    /// Move the least recently active sessions beyond this number to the trash.
     pub max_sessions: Option<usize>,
-    /// Only tell.
+    /// Only report what would be done.
     pub dry_run: bool,
 }
 
-/// What a purge did.
+/// The result of a purge.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PurgeReport {
-    /// Removed for good.
+    /// Permanently removed sessions.
     pub removed: Vec<SessionInfo>,
-    /// Put into the trash.
+    /// Sessions moved to the trash.
     pub trashed: Vec<SessionInfo>,
 }
 
-/// What a purge decides to do.
+/// What a purge is going to do.
 #[derive(Default)]
 struct PurgePlan {
-    /// To be removed, if it is still in the trash since the same time.
+    /// Sessions to remove, unless they were restored or trashed again meanwhile.
     to_remove: Vec<TrashedSession>,
-    /// To be put into the trash.
+    /// Sessions to move to the trash.
     to_trash: Vec<SessionInfo>,
 }
 
@@ -42,16 +44,17 @@ impl PurgePlan {
 }
 
 impl From<PurgePlan> for PurgeReport {
-    fn from(due: PurgePlan) -> Self {
-        let removed = due.to_remove.into_iter().map(|trashed| trashed.info);
+    fn from(plan: PurgePlan) -> Self {
+        let removed = plan.to_remove.into_iter().map(|trashed| trashed.info);
         Self {
             removed: removed.collect(),
-            trashed: due.to_trash,
+            trashed: plan.to_trash,
         }
     }
 }
 
-/// Whether somebody restored, re-trashed or removed a session after it was decided about.
+/// Returns whether the session was restored, trashed again or removed after the purge
+/// was planned.
 fn is_no_longer_due(error: &StoreError) -> bool {
     matches!(
         error,
@@ -60,23 +63,25 @@ fn is_no_longer_due(error: &StoreError) -> bool {
 }
 
 impl Throughline {
-    /// Removes what is old in the trash, then puts into it what is too many.
+    /// Removes sessions whose grace period in the trash is over, then moves surplus
+    /// sessions to the trash.
     ///
-    /// In this order: what is put into the trash now stays there for its time. What was
-    /// restored meanwhile stays, even if it is in the trash again: its grace period is new. One
-    /// process at a time purges what is an owner's; the others wait, and find it done.
+    /// In this order, so that newly trashed sessions stay in the trash for the whole
+    /// grace period. A session that was restored meanwhile is not removed, even if it
+    /// is in the trash again: its grace period starts anew. Only one process at a time
+    /// purges an owner's sessions; the others wait and then have nothing left to do.
     pub async fn purge(&self, purge: PurgeOptions) -> Result<PurgeReport, Error> {
-        let due = self.plan_purge(&purge).await?;
-        if purge.dry_run || due.is_empty() {
-            return Ok(due.into());
+        let plan = self.plan_purge(&purge).await?;
+        if purge.dry_run || plan.is_empty() {
+            return Ok(plan.into());
         }
-        let held = self.acquire_lease("purge").await?;
+        let lease = self.acquire_lease("purge").await?;
         let purging = async {
-            // Somebody else may have been at it just now.
-            let due = self.plan_purge(&purge).await?;
-            let fence = held.fence();
+            // The previous holder of the lease may have purged just now.
+            let plan = self.plan_purge(&purge).await?;
+            let fence = lease.fence();
             let mut purged = PurgeReport::default();
-            for old in due.to_remove {
+            for old in plan.to_remove {
                 let session = self.owner.session(&old.info.id);
                 let (since, fence) = (Some(old.at), fence.as_ref());
                 match self.store.remove_fenced(&session, since, fence).await {
@@ -85,42 +90,42 @@ impl Throughline {
                     Err(error) => return Err(error.into()),
                 }
             }
-            for card in due.to_trash {
-                let session = self.owner.session(&card.id);
+            for info in plan.to_trash {
+                let session = self.owner.session(&info.id);
                 let trashing = self
                     .store
                     .trash_fenced(&session, self.now(), fence.as_ref());
                 match trashing.await {
-                    Ok(()) => purged.trashed.push(card),
+                    Ok(()) => purged.trashed.push(info),
                     Err(error) if is_no_longer_due(&error) => {}
                     Err(error) => return Err(error.into()),
                 }
             }
             Ok(purged)
         };
-        let purged = held.run_with_renewal(purging).await;
-        held.release().await;
+        let purged = lease.run_with_renewal(purging).await;
+        lease.release().await;
         purged
     }
 
-    /// What a purge would do now.
+    /// Plans what a purge would do now.
     async fn plan_purge(&self, purge: &PurgeOptions) -> Result<PurgePlan, Error> {
-        let mut due = PurgePlan::default();
+        let mut plan = PurgePlan::default();
         if let Some(grace) = purge.grace {
             let before = self.now().checked_sub(grace).unwrap_or(Timestamp::MIN);
-            due.to_remove = self.store.list_trashed(&self.owner, before).await?;
+            plan.to_remove = self.store.list_trashed(&self.owner, before).await?;
         }
-        if let Some(most) = purge.max_sessions {
+        if let Some(max_sessions) = purge.max_sessions {
             let mut after = None;
-            let mut kept = 0;
+            let mut count = 0;
             loop {
                 let page = self
                     .list(&SessionFilter::default(), after.as_ref(), 1_000)
                     .await?;
-                for card in page.items {
-                    kept += 1;
-                    if kept > most {
-                        due.to_trash.push(card);
+                for info in page.items {
+                    count += 1;
+                    if count > max_sessions {
+                        plan.to_trash.push(info);
                     }
                 }
                 after = page.next;
@@ -129,6 +134,6 @@ impl Throughline {
                 }
             }
         }
-        Ok(due)
+        Ok(plan)
     }
 }

@@ -1,7 +1,8 @@
-//! What the model would be sent now, from a log of any length.
+//! Builds the next model request from a session of any length.
 //!
-//! Reads the record, the checkpoint in force and as much of the tail as fits: the cost
-//! follows from the request, not from the history.
+//! Reads the session record, the checkpoint in effect and as much of the log's tail as
+//! fits, so the cost depends on the size of the request, not on the length of the
+//! history.
 
 use throughline_context::{
     ContextDocument, CountedEntry, Encoding, Excerpt, Omission, Policy, Request, RequestInputs,
@@ -13,48 +14,49 @@ use throughline_store::ReadRange;
 use crate::retrieval::StalenessTolerance;
 use crate::{Error, Session};
 
-/// Entries read at first; each page after it is twice as long, up to the largest, so that
-/// little is read for a small request and few times for a large one.
+/// The size of the first page. Each further page is twice as long, up to the largest,
+/// so that small requests read little and large ones need few reads.
 const FIRST_PAGE: usize = 32;
 const LARGEST_PAGE: usize = 1_024;
-/// More than this of one entry does not make the rest unnecessary: it may be elided.
+/// The most tokens of one entry that count toward the budget while reading: a longer
+/// entry may be elided, leaving room for earlier ones.
 const MAX_COUNTED_TOKENS: u64 = 2_000;
 
-/// The context document that says by which policy a session's requests are made, and is
-/// not part of them: `bot`, or `default; window=50000`.
+/// The name of the context document that holds a session's policy, such as
+/// `sliding-window` or `default; window=50000`. It is not part of the requests.
 pub const POLICY_DOCUMENT: &str = "policy";
 
-/// The context document that holds what programs note about a session, as an object of
-/// texts, and is not part of its requests.
+/// The name of the context document that holds client metadata for a session, a JSON
+/// object of strings. It is not part of the requests.
 pub const METADATA_DOCUMENT: &str = "metadata:openai";
 
-/// How to build a request.
+/// Options for building a request.
 #[derive(Clone, Copy, Debug)]
 pub struct RequestOptions<'a> {
-    /// The policy.
+    /// The policy to build the request by.
     pub policy: &'a Policy,
-    /// The most tokens, where less than the policy's window.
+    /// The token limit, if lower than the policy's window.
     pub budget: Option<u64>,
-    /// The model's window.
+    /// The model's context window, in tokens.
     pub window: u64,
-    /// How tokens are counted.
+    /// The encoding that tokens are counted with.
     pub encoding: Encoding,
-    /// What the agent is and does.
+    /// The agent's instructions.
     pub agent: Option<&'a str>,
-    /// Project context, besides what was set in the session.
+    /// Project context, in addition to the session's own documents.
     pub documents: &'a [ContextDocument],
     /// The new message.
     pub message: Option<&'a Content>,
-    /// The entry the new message has been appended as: the request is made from what
-    /// came before it.
+    /// The entry of the new message, if it has been appended: the request is built from
+    /// the entries before it.
     pub before: Option<Seq>,
-    /// The model that will be asked, whose own counts have been learned from.
+    /// The model that receives the request; its token counts have been calibrated.
     pub model: Option<&'a str>,
 }
 
 impl<'a> RequestOptions<'a> {
-    /// By a policy, for a model with this window: of what was said alone, and all of it that
-    /// fits.
+    /// Creates options for a model with this context window: no agent, documents or new
+    /// message, and no limit but the window.
     pub fn new(policy: &'a Policy, window: u64, encoding: Encoding) -> Self {
         Self {
             policy,
@@ -69,59 +71,59 @@ impl<'a> RequestOptions<'a> {
         }
     }
 
-    /// How many tokens the request may have.
+    /// Returns the request's token limit.
     pub fn token_budget(&self) -> u64 {
         let window = self.policy.effective_window(self.window);
         self.budget.map_or(window, |budget| budget.min(window))
     }
 
-    /// The last entry of the log that counts.
+    /// Returns the last entry of the log that the request may use.
     pub(crate) fn last_entry(&self, record: &Record) -> Seq {
         last_entry_before(self.before, record)
     }
 }
 
-/// The last entry before another, or the head.
+/// Returns the last entry before another, or the head.
 pub(crate) fn last_entry_before(before: Option<Seq>, record: &Record) -> Seq {
     before.map_or(record.info.head, |seq| Seq(seq.0.saturating_sub(1)))
 }
 
-/// A part of a log with its costs.
+/// The end of a log, with token counts.
 #[derive(Debug, Default)]
 pub(crate) struct LogTail {
     /// The entries, oldest first.
     pub(crate) entries: Vec<CountedEntry>,
-    /// How many visible ones come before them.
+    /// The number of visible entries before them.
     pub(crate) earlier: u64,
 }
 
 impl Session {
-    /// What the model would be sent now, section by section.
-    pub async fn request(&self, asking: &RequestOptions<'_>) -> Result<Request, Error> {
+    /// Builds the request the model would receive now, section by section.
+    pub async fn request(&self, options: &RequestOptions<'_>) -> Result<Request, Error> {
         let record = self.record().await?;
         let checkpoint = self.checkpoint().await?;
         let budget = self
             .tl
-            .to_estimated_tokens(asking.model, asking.token_budget());
+            .to_estimated_tokens(options.model, options.token_budget());
         let spans = record.state.verbatim_spans();
-        // At once: the one waits for the store, the other for the index.
-        let (tail, (recalled, unable)) = tokio::try_join!(
+        // Concurrently: one waits for the store, the other for the index.
+        let (tail, (recalled, recall_error)) = tokio::try_join!(
             self.read_tail(
-                asking.last_entry(&record),
+                options.last_entry(&record),
                 &spans,
-                asking.encoding,
+                options.encoding,
                 Some(budget)
             ),
-            self.recall_excerpts(asking, &record),
+            self.recall_excerpts(options, &record),
         )?;
         let mut documents = self.load_documents(&record).await?;
-        documents.extend_from_slice(asking.documents);
+        documents.extend_from_slice(options.documents);
         let memory = self
-            .find_request_facts(asking, &record, &tail.entries, &documents)
+            .find_request_facts(options, &record, &tail.entries, &documents)
             .await?;
-        let material = RequestInputs {
+        let inputs = RequestInputs {
             session: self.id(),
-            agent: asking.agent,
+            agent: options.agent,
             documents: &documents,
             memory: &memory,
             record: &record,
@@ -131,15 +133,15 @@ impl Session {
             entries: &tail.entries,
             unloaded_entries: tail.earlier,
             recalled: &recalled,
-            message: asking.message,
+            message: options.message,
         };
         let mut request =
-            throughline_context::build_request(&material, asking.policy, budget, asking.encoding)?;
-        if let Some(why) = unable {
+            throughline_context::build_request(&inputs, options.policy, budget, options.encoding)?;
+        if let Some(why) = recall_error {
             let section = request.sections.iter_mut();
             for section in section.filter(|section| section.name == SectionName::Recalled) {
                 section.left_out.push(Omission {
-                    description: "what was said before".to_owned(),
+                    description: "earlier messages".to_owned(),
                     reason: why.clone(),
                     tokens: None,
                     entries: 0,
@@ -149,21 +151,21 @@ impl Session {
         Ok(request)
     }
 
-    /// What was said before that bears on the new message, or why that cannot be told: an
-    /// index that fails is no reason not to answer.
+    /// Finds earlier messages that are relevant to the new one, or returns why that
+    /// failed: a failing index must not prevent an answer.
     async fn recall_excerpts(
         &self,
-        asking: &RequestOptions<'_>,
+        options: &RequestOptions<'_>,
         record: &Record,
     ) -> Result<(Vec<Excerpt>, Option<String>), Error> {
-        let Some(message) = asking.message.filter(|_| asking.policy.recall) else {
+        let Some(message) = options.message.filter(|_| options.policy.recall) else {
             return Ok((Vec::new(), None));
         };
         match self
             .find_excerpts(
                 &message.to_text(),
                 record,
-                StalenessTolerance::for_request(asking),
+                StalenessTolerance::for_request(options),
             )
             .await
         {
@@ -173,14 +175,14 @@ impl Session {
         }
     }
 
-    /// The last of these stretches up to an entry, as much as may fit into `enough`
-    /// tokens, or all.
+    /// Reads the last entries of these spans up to `last`: all of them, or as many as
+    /// may fit into `max_tokens`.
     pub(crate) async fn read_tail(
         &self,
         last: Seq,
         spans: &[Span],
         encoding: Encoding,
-        enough: Option<u64>,
+        max_tokens: Option<u64>,
     ) -> Result<LogTail, Error> {
         let mut tail = LogTail::default();
         let mut sum = 0;
@@ -188,7 +190,7 @@ impl Session {
         for span in spans.iter().rev() {
             let mut to = span.to.unwrap_or(last).min(last);
             while to >= span.from {
-                if enough.is_some_and(|enough| sum >= enough) {
+                if max_tokens.is_some_and(|max_tokens| sum >= max_tokens) {
                     tail.earlier += to.0 - span.from.0 + 1;
                     break;
                 }
@@ -214,8 +216,8 @@ impl Session {
         Ok(tail)
     }
 
-    /// Entries with what they cost: as known, or counted now and kept, where counting is
-    /// worth it.
+    /// Returns entries with their token counts, cached in the store if the encoding is
+    /// slow.
     async fn count_tokens(
         &self,
         page: Vec<Entry>,
@@ -239,14 +241,14 @@ impl Session {
         let counted = page
             .into_iter()
             .map(|entry| {
-                let place = known.binary_search_by_key(&entry.seq, |(seq, _)| *seq);
-                let tokens = place.map_or_else(
+                let index = known.binary_search_by_key(&entry.seq, |(seq, _)| *seq);
+                let tokens = index.map_or_else(
                     |_| {
                         let tokens = count_entry_tokens(encoding, &entry);
                         new.push((entry.seq, tokens));
                         tokens
                     },
-                    |place| known[place].1,
+                    |index| known[index].1,
                 );
                 CountedEntry { entry, tokens }
             })
@@ -257,12 +259,12 @@ impl Session {
         Ok(counted)
     }
 
-    /// The context documents that were set in the session.
+    /// Loads the context documents that were set in the session.
     async fn load_documents(&self, record: &Record) -> Result<Vec<ContextDocument>, Error> {
         let mut documents = Vec::new();
         let named = record.state.context.iter();
-        let apart = [POLICY_DOCUMENT, METADATA_DOCUMENT];
-        for (name, seq) in named.filter(|(name, _)| !apart.contains(&name.as_str())) {
+        let excluded = [POLICY_DOCUMENT, METADATA_DOCUMENT];
+        for (name, seq) in named.filter(|(name, _)| !excluded.contains(&name.as_str())) {
             if let Some(text) = self.load_document(*seq).await? {
                 let name = name.clone();
                 documents.push(ContextDocument { name, text });
@@ -271,7 +273,7 @@ impl Session {
         Ok(documents)
     }
 
-    /// What the context document set at an entry says.
+    /// Loads the context document that was set at an entry.
     async fn load_document(&self, seq: Seq) -> Result<Option<String>, Error> {
         let entry = self.read(ReadRange::between(seq, seq, 1)).await?.pop();
         Ok(match entry.map(|entry| entry.body) {
@@ -279,7 +281,7 @@ impl Session {
                 content: Some(content),
                 ..
             }) => {
-                // A text is shown as it is, anything else as the JSON it is.
+                // A string is shown as text, any other value as JSON.
                 let text = content.decode::<String>();
                 Some(text.unwrap_or_else(|_| content.to_string()))
             }
@@ -287,12 +289,12 @@ impl Session {
         })
     }
 
-    /// The policy that was set for this session, as it was written.
+    /// Returns the policy that was set for this session, as written.
     pub async fn policy_document(&self) -> Result<Option<String>, Error> {
         self.context_document(POLICY_DOCUMENT).await
     }
 
-    /// What a context document of this session says, where there is one.
+    /// Returns a context document of this session, if it exists.
     pub async fn context_document(&self, name: &str) -> Result<Option<String>, Error> {
         match self.record().await?.state.context.get(name) {
             None => Ok(None),

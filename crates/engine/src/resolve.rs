@@ -1,15 +1,19 @@
-//! From what a person typed to a session: the one place.
+//! Resolves what a user typed (id, key, name, number or `last`) to a session.
+//!
+//! All commands and interfaces resolve sessions here, so the same text means the same
+//! session everywhere.
 
 use throughline_model::{Name, SessionId, SessionInfo, SessionSpec};
 use throughline_store::{Candidate, SessionFilter, StoreError};
 
 use crate::{AmbiguousMatch, Error, Session, Throughline};
 
-/// How many candidates are told.
+/// The most candidates listed in an error.
 const MAX_CANDIDATES: usize = 10;
 
 impl Throughline {
-    /// Finds the session that was meant. `listing` is the last one the person saw.
+    /// Finds the session that `spec` refers to. `listing` is the last listing the user
+    /// saw.
     pub async fn resolve(
         &self,
         spec: &SessionSpec,
@@ -22,7 +26,7 @@ impl Throughline {
         Ok(self.handle(&found.info.id))
     }
 
-    /// Finds the session in the trash that was meant.
+    /// Finds the session in the trash that `spec` refers to.
     pub async fn resolve_trashed(
         &self,
         spec: &SessionSpec,
@@ -39,19 +43,16 @@ impl Throughline {
         match spec {
             SessionSpec::Last => {
                 let latest = self.list(&SessionFilter::default(), None, 1).await?.items;
-                let card = latest.into_iter().next().ok_or(Error::NoSessions)?;
+                let info = latest.into_iter().next().ok_or(Error::NoSessions)?;
                 let trashed = false;
-                Ok(Candidate {
-                    info: card,
-                    trashed,
-                })
+                Ok(Candidate { info, trashed })
             }
             SessionSpec::Path(_) => Err(Error::IsTranscriptPath(spec.clone())),
             SessionSpec::Text { text, number } => {
                 let candidates = self.candidates(text).await?;
                 match choose(text, candidates)? {
                     Choice::Exact(found) => {
-                        // A session may be called what another's number is.
+                        // A session's name may also be a number in the listing.
                         match number.and_then(|number| listing.get(number - 1)) {
                             Some(id) if *id != found.info.id => {
                                 let listed = self.candidate_by_id(id).await?;
@@ -64,7 +65,7 @@ impl Throughline {
                         None => require_unique(text, found),
                         Some(number) => match listing.get(number - 1) {
                             Some(id) => self.candidate_by_id(id).await,
-                            // Too short to be meant as the beginning of an id.
+                            // Too short for an id prefix.
                             None if *number < 1_000 => Err(Error::NotListed {
                                 number: *number,
                                 listed: listing.len(),
@@ -77,7 +78,8 @@ impl Throughline {
         }
     }
 
-    /// What `text` may mean, as it stands or as it would be written as a name.
+    /// Returns the sessions that `text` may refer to, as typed or converted to a valid
+    /// name.
     async fn candidates(&self, text: &str) -> Result<Vec<Candidate>, Error> {
         let found = self.store.find_candidates(&self.owner, text, 100).await?;
         match text.parse::<Name>() {
@@ -93,7 +95,7 @@ impl Throughline {
         }
     }
 
-    /// A session of the last listing, which may be gone since.
+    /// Returns a session of the last listing, which may have been removed since.
     async fn candidate_by_id(&self, id: &SessionId) -> Result<Candidate, Error> {
         let found = self
             .store
@@ -107,18 +109,18 @@ impl Throughline {
 }
 
 enum Choice {
-    /// It is what was typed.
+    /// A session whose id, key or name is the text.
     Exact(Box<Candidate>),
-    /// They begin with it.
+    /// Sessions whose id begins with the text.
     Prefix(Vec<Candidate>),
 }
 
-/// An id before a key before a name before the beginning of an id; what is in use before
-/// what is in the trash.
+/// Chooses by precedence: id, key, name, id prefix; sessions in use before those in the
+/// trash.
 fn choose(text: &str, candidates: Vec<Candidate>) -> Result<Choice, Error> {
-    let is_id = |card: &SessionInfo| card.id.as_str() == text;
-    let is_key = |card: &SessionInfo| card.key.as_ref().is_some_and(|key| key.as_str() == text);
-    let is_name = |card: &SessionInfo| card.name.as_ref().is_some_and(|name| name.as_str() == text);
+    let is_id = |info: &SessionInfo| info.id.as_str() == text;
+    let is_key = |info: &SessionInfo| info.key.as_ref().is_some_and(|key| key.as_str() == text);
+    let is_name = |info: &SessionInfo| info.name.as_ref().is_some_and(|name| name.as_str() == text);
     for is_it in [&is_id as &dyn Fn(&SessionInfo) -> bool, &is_key, &is_name] {
         let exact: Vec<_> = candidates
             .iter()

@@ -1,5 +1,7 @@
-//! Who answers in a session: an agent, the model behind it or none, and how requests to
-//! it are made. A program makes one; whatever serves sessions uses it.
+//! The responder: an agent, its model (or none) and how requests to it are built.
+//!
+//! The program creates one from its configuration; chat, server and other interfaces
+//! answer messages with it.
 
 use std::sync::Arc;
 
@@ -14,31 +16,31 @@ use crate::{
     AnswerOptions, Error, EventSink, ProposalMode, RequestOptions, Session, Toolbox, TurnOutcome,
 };
 
-/// Who answers. Cheap to clone.
+/// What answers messages in a session. Cheap to clone.
 #[derive(Clone, Debug)]
 pub struct Responder {
-    /// The model; none for the offline agent.
+    /// The model; `None` for the offline agent.
     pub model: Option<Arc<dyn Model>>,
-    /// What the agent is and does.
+    /// The agent's instructions.
     pub agent: Option<String>,
-    /// By which policy requests are made.
+    /// The policy by which requests are built.
     pub policy: Policy,
-    /// The model's window.
+    /// The model's context window, in tokens.
     pub window: u64,
-    /// How tokens are counted.
+    /// The encoding that tokens are counted with.
     pub encoding: Encoding,
-    /// Project context, besides what was set in the session.
+    /// Project context, in addition to the session's own documents.
     pub documents: Vec<ContextDocument>,
-    /// Who summarizes; none for the extractive summarizer.
+    /// The summarizer; `None` for the extractive one.
     pub summarizer: Option<Arc<dyn Summarizer>>,
-    /// On which terms the model answers.
+    /// The sampling options for the model.
     pub sampling: SamplingOptions,
-    /// What becomes of the facts that summaries find.
+    /// How to handle facts that summaries propose.
     pub fact_proposals: ProposalMode,
 }
 
 impl Responder {
-    /// What answers where no model is connected.
+    /// Returns the responder for use without a model.
     pub fn offline() -> Self {
         Self {
             model: None,
@@ -53,7 +55,7 @@ impl Responder {
         }
     }
 
-    /// Which of its terms the model cannot be held to, where there is one.
+    /// Returns the first sampling option that the model does not support, if any.
     pub fn first_unsupported_option(&self) -> Option<SamplingOption> {
         match &self.model {
             Some(model) => model.unsupported_option(&self.sampling),
@@ -61,12 +63,12 @@ impl Responder {
         }
     }
 
-    /// The name of the model, where there is one.
+    /// The model's name, if there is a model.
     pub fn model_name(&self) -> Option<&str> {
         self.model.as_deref().map(Model::name)
     }
 
-    /// How a request of this voice's is built.
+    /// Returns the options for building a request.
     pub fn request_options<'a>(&'a self, message: Option<&'a Content>) -> RequestOptions<'a> {
         RequestOptions {
             policy: &self.policy,
@@ -81,8 +83,8 @@ impl Responder {
         }
     }
 
-    /// Answers what was said at an entry, the last message of a session's log. Times are
-    /// told in `zone` where there is no model.
+    /// Answers a message, which must be the last one in the session's log. Without a
+    /// model, times are given in `zone`.
     pub async fn answer(
         &self,
         session: &Session,
@@ -90,7 +92,7 @@ impl Responder {
         zone: &TimeZone,
         tools: Option<&dyn Toolbox>,
         stop: Option<&Notify>,
-        tell: EventSink<'_>,
+        events: EventSink<'_>,
     ) -> Result<TurnOutcome, Error> {
         let empty = Content::default();
         let offline = SessionOfflineModel {
@@ -114,6 +116,6 @@ impl Responder {
             sampling: &self.sampling,
             stop,
         };
-        session.answer(question, &turn, tell).await
+        session.answer(question, &turn, events).await
     }
 }

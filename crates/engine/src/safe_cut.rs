@@ -1,4 +1,4 @@
-//! Where a log may be cut: never between a tool's call and its result.
+//! Finds safe places to cut a log: never between a tool call and its result.
 
 use std::collections::HashSet;
 
@@ -7,40 +7,41 @@ use throughline_store::ReadRange;
 
 use crate::{Error, Session};
 
-/// How far back an unanswered call is looked for, and forward its result.
+/// The number of entries searched backward for unanswered calls and forward for their
+/// results.
 const SCAN_LIMIT: usize = 256;
 
-/// The first entry at or after `at` at which no tool call waits for a result that comes
-/// later. Calls that were never answered hold nothing up.
+/// Returns the first entry at or after `at` where no tool call waits for a later
+/// result. Calls that never got a result are ignored.
 pub(crate) async fn next_safe_cut(session: &Session, at: Seq, head: Seq) -> Result<Seq, Error> {
     if at == Seq::ZERO || at >= head {
         return Ok(at);
     }
     let before = session.read(ReadRange::up_to(Some(at), SCAN_LIMIT)).await?;
-    let mut waiting = unanswered_calls(&before);
-    if waiting.is_empty() {
+    let mut pending = unanswered_calls(&before);
+    if pending.is_empty() {
         return Ok(at);
     }
     let after = session
         .read(ReadRange::starting_at(at.next(), SCAN_LIMIT))
         .await?;
-    let mut whole = at;
+    let mut cut = at;
     for entry in &after {
         for result in entry
             .message()
             .into_iter()
             .flat_map(|m| m.content.tool_results())
         {
-            if waiting.remove(&result.call_id) {
-                whole = entry.seq;
+            if pending.remove(&result.call_id) {
+                cut = entry.seq;
             }
         }
-        // A new question: whatever was not answered by now was never answered.
-        if waiting.is_empty() || is_question(entry) {
+        // A new question: calls without a result by now never got one.
+        if pending.is_empty() || is_question(entry) {
             break;
         }
     }
-    Ok(whole)
+    Ok(cut)
 }
 
 fn is_question(entry: &Entry) -> bool {
@@ -49,15 +50,16 @@ fn is_question(entry: &Entry) -> bool {
     })
 }
 
-/// The calls of the turn under way at the end of these entries that have no result.
+/// Returns the calls without a result in the turn under way at the end of these
+/// entries.
 fn unanswered_calls(entries: &[Entry]) -> HashSet<String> {
     let start = entries.iter().rposition(is_question).unwrap_or(0);
-    let mut waiting = HashSet::new();
+    let mut pending = HashSet::new();
     for message in entries[start..].iter().filter_map(Entry::message) {
-        waiting.extend(message.content.tool_calls().map(|call| call.id.clone()));
+        pending.extend(message.content.tool_calls().map(|call| call.id.clone()));
         for result in message.content.tool_results() {
-            waiting.remove(&result.call_id);
+            pending.remove(&result.call_id);
         }
     }
-    waiting
+    pending
 }

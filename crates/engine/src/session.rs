@@ -1,4 +1,4 @@
-//! A session as a value: what can be done with one.
+//! A handle to one session and the operations on it.
 
 use throughline_model::{
     Body, Checkpoint, CheckpointView, Entry, NameSource, NewEntry, Record, Seq, SessionHeader,
@@ -11,34 +11,34 @@ use throughline_store::{
 use crate::safe_cut::next_safe_cut;
 use crate::{Error, NewSession, Throughline};
 
-/// What to do when somebody else appended first.
+/// What to do if another writer appended first.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ConflictPolicy {
-    /// Refuse, and tell the new head.
+    /// Fail, and report the new head.
     #[default]
     Reject,
-    /// Append after it, marked.
+    /// Append after the other entries, marked as rebased.
     Rebase,
-    /// Put the entries into a new fork.
+    /// Append to a new fork.
     Fork,
 }
 
-/// A fork, and the entry it was made at.
+/// A new fork, and the entry it was made at.
 #[derive(Clone, Debug)]
 pub struct ForkOutcome {
     /// The new session.
     pub session: Session,
-    /// The last entry it shares: later than asked for where that would have parted a
-    /// tool's call from its result.
+    /// The last shared entry. It is later than requested if the cut would have
+    /// separated a tool call from its result.
     pub at: Seq,
 }
 
-/// One session. Cheap to clone; holds no state but its id.
+/// A handle to one session. Cheap to clone; holds no state but the id.
 #[derive(Clone, Debug)]
 pub struct Session {
     pub(crate) tl: Throughline,
     pub(crate) reference: SessionRef,
-    /// The claim under which it is written to, where there is one.
+    /// The fencing token of the claim that entries are appended under, if any.
     pub(crate) fence: Option<Fence>,
 }
 
@@ -52,7 +52,8 @@ impl Session {
         }
     }
 
-    /// The same; what is appended through it is refused once this lease is another's.
+    /// Returns a handle whose appends are refused once the lease belongs to another
+    /// process.
     pub(crate) fn with_fence(&self, fence: Option<Fence>) -> Self {
         Self {
             fence,
@@ -60,38 +61,39 @@ impl Session {
         }
     }
 
-    /// Its id.
+    /// The session's id.
     pub fn id(&self) -> &SessionId {
         &self.reference.id
     }
 
-    /// Whose it is, and which.
+    /// The session's owner and id.
     pub fn reference(&self) -> &SessionRef {
         &self.reference
     }
 
-    /// Another session of the same owner, whether or not there is one.
+    /// Returns a handle to another session of the same owner, without checking that it
+    /// exists.
     #[must_use]
     pub fn other_session(&self, id: &SessionId) -> Self {
         self.tl.handle(id)
     }
 
-    /// What is known about it: one lookup, whatever its length.
+    /// Returns the session's record. One lookup, whatever the length of the log.
     pub async fn record(&self) -> Result<Record, Error> {
         Ok(self.tl.store.record(&self.reference).await?)
     }
 
-    /// How it was born.
+    /// Returns the session's header.
     pub async fn header(&self) -> Result<SessionHeader, Error> {
         Ok(self.tl.store.header(&self.reference).await?)
     }
 
-    /// Appends one thing after whatever is there; it is durable when this returns.
+    /// Appends one entry after the current head. It is durable when this returns.
     pub async fn append(&self, body: impl Into<Body>) -> Result<Entry, Error> {
         self.append_entry(self.tl.new_entry(body.into())).await
     }
 
-    /// Appends one entry that has its id already.
+    /// Appends one entry that already has an id.
     pub(crate) async fn append_entry(&self, new: NewEntry) -> Result<Entry, Error> {
         let appended = self
             .append_all(vec![new], Expect::Any, ConflictPolicy::Reject)
@@ -102,7 +104,7 @@ impl Session {
             .ok_or_else(|| StoreError::NothingToAppend.into())
     }
 
-    /// Appends entries, all or none, after the head the caller believes in.
+    /// Appends entries atomically, after the head that the caller expects.
     pub async fn append_all(
         &self,
         entries: Vec<NewEntry>,
@@ -113,13 +115,12 @@ impl Session {
             ConflictPolicy::Reject => OnConflict::Reject,
             ConflictPolicy::Rebase => OnConflict::Rebase,
             ConflictPolicy::Fork => {
-                let birth = NewSession::default().into_header(&*self.tl.environment);
-                OnConflict::Fork(Box::new(birth))
+                let header = NewSession::default().into_header(&*self.tl.environment);
+                OnConflict::Fork(Box::new(header))
             }
         };
-        // Kept to compare with what is there, where an id was given from outside: only
-        // those can come again.
-        let again: Vec<_> = entries
+        // Only entries with an external id can be sent twice; they are compared below.
+        let with_external_id: Vec<_> = entries
             .iter()
             .filter(|new| new.external_id.is_some())
             .cloned()
@@ -132,12 +133,13 @@ impl Session {
         };
         let appended = self.tl.store.append(&self.reference, append).await?;
         if appended.kind == AppendKind::Repeated {
-            let said = |new: &NewEntry| {
-                let mut there = appended.entries.iter().filter(|entry| entry.id == new.id);
-                there.all(|entry| entry.body == new.body)
+            let is_same = |new: &NewEntry| {
+                let mut stored = appended.entries.iter().filter(|entry| entry.id == new.id);
+                stored.all(|entry| entry.body == new.body)
             };
-            // A repeat says the same again. Other words under an old id would be lost.
-            if let Some(other) = again.iter().find(|new| !said(new)) {
+            // A repeated append must have the same content: a different body under a
+            // used id would be lost.
+            if let Some(other) = with_external_id.iter().find(|new| !is_same(new)) {
                 return Err(StoreError::EntryIdReused {
                     id: self.id().clone(),
                     entry: other.id,
@@ -148,33 +150,33 @@ impl Session {
         Ok(appended)
     }
 
-    /// An entry of now, to append with [`append_all`](Self::append_all).
+    /// Creates an entry with the current time, for [`append_all`](Self::append_all).
     pub fn new_entry(&self, body: impl Into<Body>) -> NewEntry {
         self.tl.new_entry(body.into())
     }
 
-    /// Entries from `from` on. Pages are short where entries are large, and empty only
-    /// at the end.
+    /// Returns entries starting at `from`. A page is shorter if entries are large, and
+    /// empty only at the end of the log.
     pub async fn entries(&self, from: Seq, limit: usize) -> Result<Vec<Entry>, Error> {
         self.read(ReadRange::starting_at(from, limit)).await
     }
 
-    /// The last entries, oldest first.
+    /// Returns the last entries, oldest first.
     pub async fn tail(&self, limit: usize) -> Result<Vec<Entry>, Error> {
         self.read(ReadRange::tail(limit)).await
     }
 
-    /// Any stretch of entries.
+    /// Returns a range of entries.
     pub async fn read(&self, read: ReadRange) -> Result<Vec<Entry>, Error> {
         Ok(self.tl.store.read(&self.reference, read).await?)
     }
 
-    /// Any stretch of entries, as they are stored.
+    /// Returns a range of entries as they are stored.
     pub async fn read_stored(&self, read: ReadRange) -> Result<Vec<StoredEntry>, Error> {
         Ok(self.tl.store.read_stored(&self.reference, read).await?)
     }
 
-    /// Makes a session that shares the entries up to `at` (the head, where not said).
+    /// Creates a session that shares the entries up to `at` (default: the head).
     pub async fn fork(&self, at: Option<Seq>, new: NewSession) -> Result<ForkOutcome, Error> {
         new.reject_reserved_key()?;
         let head = self.record().await?.info.head;
@@ -182,22 +184,22 @@ impl Session {
             None => head,
             Some(at) => next_safe_cut(self, at, head).await?,
         };
-        let birth = new.into_header(&*self.tl.environment);
-        let record = self.tl.store.fork(&self.reference, at, birth).await?;
+        let header = new.into_header(&*self.tl.environment);
+        let record = self.tl.store.fork(&self.reference, at, header).await?;
         Ok(ForkOutcome {
             session: self.tl.handle(&record.info.id),
             at,
         })
     }
 
-    /// Gives it a name, or takes it away.
+    /// Sets or removes the name.
     pub async fn rename(&self, name: Option<&str>) -> Result<Entry, Error> {
         let name = name.map(str::parse).transpose()?;
         let by = NameSource::Person;
         self.append(Body::Renamed { name, by }).await
     }
 
-    /// Says what it is about, or takes that away.
+    /// Sets or removes the description.
     pub async fn describe(&self, description: Option<&str>) -> Result<Entry, Error> {
         let description = description.map(ToOwned::to_owned);
         self.append(Body::Described { description }).await
@@ -213,7 +215,8 @@ impl Session {
         self.append(Body::Untagged { tags }).await
     }
 
-    /// Keeps a fact always in view. Pinned already: answers with that pin.
+    /// Pins a text, so that it is part of every request. Returns the existing pin if
+    /// there is one.
     pub async fn pin(&self, text: &str) -> Result<Entry, Error> {
         let pins = self.record().await?.state.pins;
         if let Some(pin) = pins.iter().find(|pin| pin.text == text)
@@ -227,7 +230,7 @@ impl Session {
         self.append(Body::Pinned { text: text.into() }).await
     }
 
-    /// Takes a pin back, by its entry's number or its text.
+    /// Removes a pin, given its entry number or its text.
     pub async fn unpin(&self, which: &str) -> Result<Entry, Error> {
         let pins = self.record().await?.state.pins;
         let number: Option<Seq> = which.parse().ok();
@@ -238,18 +241,18 @@ impl Session {
         self.append(Body::Unpinned { pin: pin.seq }).await
     }
 
-    /// Notes a decision.
+    /// Records a decision.
     pub async fn decide(&self, text: &str) -> Result<Entry, Error> {
         self.append(Body::Decided { text: text.into() }).await
     }
 
-    /// Puts it away. Put away already: nothing changes.
+    /// Archives the session. Does nothing if it is archived already.
     pub async fn archive(&self) -> Result<(), Error> {
         self.set_status(throughline_model::Status::Archived, Body::Archived)
             .await
     }
 
-    /// Takes it up again. In use already: nothing changes.
+    /// Unarchives the session. Does nothing if it is active already.
     pub async fn unarchive(&self) -> Result<(), Error> {
         self.set_status(throughline_model::Status::Active, Body::Unarchived)
             .await
@@ -262,12 +265,12 @@ impl Session {
         Ok(())
     }
 
-    /// Starts anew: the model no longer sees what came before, people still do.
+    /// Clears the context: the model no longer sees earlier entries, people still do.
     pub async fn clear(&self) -> Result<Entry, Error> {
         self.clear_after(Expect::Any).await
     }
 
-    /// The same, after the head the caller believes in.
+    /// Clears the context, if the head is the one that the caller expects.
     pub async fn clear_after(&self, expect: Expect) -> Result<Entry, Error> {
         let entry = self.new_entry(Body::Cleared);
         let appended = self
@@ -277,13 +280,14 @@ impl Session {
         cleared.ok_or_else(|| StoreError::NothingToAppend.into())
     }
 
-    /// Takes back what was said after `to`; tells where it really went back to, which is
-    /// later than asked for where that would have parted a tool's call from its result.
+    /// Hides the entries after `to`. Returns the entry it actually rewound to, which is
+    /// later than requested if the cut would have separated a tool call from its
+    /// result.
     pub async fn rewind(&self, to: Seq) -> Result<Seq, Error> {
         self.rewind_after(to, Expect::Any).await
     }
 
-    /// The same, after the head the caller believes in.
+    /// Rewinds, if the head is the one that the caller expects.
     pub async fn rewind_after(&self, to: Seq, expect: Expect) -> Result<Seq, Error> {
         let head = self.record().await?.info.head;
         if to > head {
@@ -301,7 +305,7 @@ impl Session {
         Ok(to)
     }
 
-    /// Replaces the content of entries for good.
+    /// Permanently replaces the content of entries by tombstones.
     pub async fn erase(&self, entries: &[Seq], reason: Option<&str>) -> Result<(), Error> {
         Ok(self
             .tl
@@ -310,21 +314,24 @@ impl Session {
             .await?)
     }
 
-    /// The checkpoint in force, and its entry.
+    /// Returns the checkpoint in effect, with its entry.
     pub async fn checkpoint(&self) -> Result<Option<(Entry, Checkpoint)>, Error> {
-        let Some(mark) = self.record().await?.state.checkpoint() else {
+        let Some(current) = self.record().await?.state.checkpoint() else {
             return Ok(None);
         };
-        let mut entries = self.read(ReadRange::between(mark.seq, mark.seq, 1)).await?;
+        let mut entries = self
+            .read(ReadRange::between(current.seq, current.seq, 1))
+            .await?;
         Ok(entries.pop().and_then(|entry| match entry.body.clone() {
             Body::Checkpoint(checkpoint) => Some((entry, *checkpoint)),
             _ => None,
         }))
     }
 
-    /// What an agent keeps in mind: the last summary, what stands, the latest messages.
+    /// Returns the working set: the last summary, pins and decisions in effect, and the
+    /// latest messages.
     ///
-    /// Reads what came after the checkpoint, at most `window` entries of it.
+    /// Reads at most `window` of the entries after the checkpoint.
     pub async fn working_set(
         &self,
         recent: usize,
@@ -353,7 +360,7 @@ impl Session {
         Ok(WorkingSet::of(&record, checkpoint, &after, recent, limit))
     }
 
-    /// The checkpoint in force as a document.
+    /// Returns the checkpoint in effect as a document.
     pub async fn checkpoint_view(&self) -> Result<CheckpointView, Error> {
         let record = self.record().await?;
         let checkpoint = self.checkpoint().await?;

@@ -1,4 +1,5 @@
-//! The lineage of a session: where it came from and what came of it.
+//! The lineage tree of a session: its ancestors and everything forked or continued from
+//! them.
 
 use std::collections::HashSet;
 
@@ -8,35 +9,36 @@ use throughline_store::{ReadRange, SessionFilter};
 use crate::throughline::find_record;
 use crate::{Error, Session, Throughline};
 
-/// A session and what came of it.
+/// A session and its descendants.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SessionTree {
     /// The session.
     pub info: SessionInfo,
-    /// Whether all of it is in the session it was forked from.
+    /// Whether all of its entries are in the session it was forked from.
     pub merged: bool,
-    /// What was forked or continued from it, oldest first.
+    /// The sessions forked or continued from it, oldest first.
     pub children: Vec<SessionTree>,
 }
 
 impl Session {
-    /// The whole family of this session, from its oldest ancestor that is still there.
+    /// Returns the tree that contains this session, starting at its oldest ancestor
+    /// that still exists.
     pub async fn tree(&self) -> Result<SessionTree, Error> {
-        let mut card = self.record().await?.info;
-        let mut seen = HashSet::from([card.id.clone()]);
-        while let Some(parent) = card.lineage.parent().cloned() {
+        let mut info = self.record().await?.info;
+        let mut seen = HashSet::from([info.id.clone()]);
+        while let Some(parent) = info.lineage.parent().cloned() {
             match find_record(&self.tl, &parent).await? {
-                Some(record) if seen.insert(parent) => card = record.info,
+                Some(record) if seen.insert(parent) => info = record.info,
                 _ => break,
             }
         }
-        self.tl.load_descendants(card).await
+        self.tl.load_descendants(info).await
     }
 }
 
 impl Throughline {
     async fn load_descendants(&self, root: SessionInfo) -> Result<SessionTree, Error> {
-        // Without recursion: a chain of continuations may be thousands long.
+        // Iterative: a chain of continuations may have thousands of sessions.
         let mut seen = HashSet::from([root.id.clone()]);
         let mut nodes = vec![(root, None::<usize>, false)];
         let mut next = 0;
@@ -74,14 +76,14 @@ impl Throughline {
     }
 }
 
-/// Puts children into their parents; parents come before their children.
+/// Moves children into their parents. Parents come before their children in `nodes`.
 fn assemble(nodes: Vec<(SessionInfo, Option<usize>, bool)>) -> SessionTree {
     let mut trees: Vec<Option<SessionTree>> = Vec::new();
     let mut parents = Vec::new();
-    for (card, parent, merged) in nodes {
+    for (info, parent, merged) in nodes {
         parents.push(parent);
         trees.push(Some(SessionTree {
-            info: card,
+            info,
             merged,
             children: Vec::new(),
         }));
@@ -95,5 +97,5 @@ fn assemble(nodes: Vec<(SessionInfo, Option<usize>, bool)>) -> SessionTree {
     }
     trees
         .swap_remove(0)
-        .unwrap_or_else(|| unreachable!("the root is nobody's child"))
+        .unwrap_or_else(|| unreachable!("the root has no parent"))
 }

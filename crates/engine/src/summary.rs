@@ -1,8 +1,8 @@
-//! What a session came to, for whoever comes back to it.
+//! Exit summaries: a summary of a session that does not replace anything.
 //!
-//! Unlike a checkpoint, such a summary hides nothing: the next request is made as if it
-//! were not there. It is what a chat leaves behind, what a new session continues from,
-//! and what is shown of a session before it is opened.
+//! Unlike a checkpoint, an exit summary hides nothing: requests are built as if it did
+//! not exist. It is written when a chat ends, new sessions continue from it, and it is
+//! shown as a preview of the session.
 
 use throughline_llm::{Summarizer, SummaryOutcome, SummaryRequest, summarize_with_fallback};
 use throughline_model::{Body, Checkpoint, Entry, Record, Seq, Summary};
@@ -10,37 +10,38 @@ use throughline_store::ReadRange;
 
 use crate::{Error, Session};
 
-/// How many tokens such a summary may take: the reference systems ask for 500 words.
+/// The most tokens of an exit summary: the reference systems request 500 words.
 const SUMMARY_TOKENS: u64 = 1_000;
-/// Entries read at a time.
+/// The number of entries read at a time.
 const PAGE: usize = 1_000;
 
-/// A summary that was left behind.
+/// An exit summary that was appended.
 #[derive(Clone, Debug)]
 pub struct ExitSummary {
-    /// Its entry.
+    /// The entry that holds it.
     pub entry: Entry,
-    /// What it says.
+    /// The summary.
     pub summary: Summary,
-    /// What wrote it.
+    /// The summarizer that wrote it.
     pub by: String,
-    /// What the person should know.
+    /// Warnings for the user.
     pub warnings: Vec<String>,
 }
 
 impl Session {
-    /// The summary that says most: the checkpoint in force, or one left behind since.
+    /// Returns the most recent summary: the checkpoint in effect, or an exit summary
+    /// after it.
     pub async fn last_summary(&self) -> Result<Option<Checkpoint>, Error> {
         let record = self.record().await?;
         self.load_summary(&record).await
     }
 
     async fn load_summary(&self, record: &Record) -> Result<Option<Checkpoint>, Error> {
-        let Some(mark) = record.state.last_summary() else {
+        let Some(summary_ref) = record.state.last_summary() else {
             return Ok(None);
         };
         let entry = self
-            .read(ReadRange::between(mark.seq, mark.seq, 1))
+            .read(ReadRange::between(summary_ref.seq, summary_ref.seq, 1))
             .await?
             .pop();
         Ok(entry.and_then(|entry| match entry.body {
@@ -49,28 +50,29 @@ impl Session {
         }))
     }
 
-    /// What the session came to up to now, without a model and without a trace.
+    /// Summarizes the session without a model and without storing the result.
     pub async fn summarize_now(&self) -> Result<Summary, Error> {
         let record = self.record().await?;
         let (outcome, _) = self.summarize_since_last(&record, None).await?;
         Ok(outcome.generated.summary)
     }
 
-    /// Leaves a summary of everything said behind; none where nothing was said since the
-    /// last one.
+    /// Appends a summary of the whole session; returns `None` if there are no messages
+    /// since the last one.
     pub async fn append_exit_summary(
         &self,
         model: Option<&dyn Summarizer>,
     ) -> Result<Option<ExitSummary>, Error> {
         let record = self.record().await?;
         let (outcome, since) = self.summarize_since_last(&record, model).await?;
-        let said = || since.iter().filter(|entry| entry.message().is_some());
-        let Some(last) = said().next_back() else {
+        let messages = || since.iter().filter(|entry| entry.message().is_some());
+        let Some(last) = messages().next_back() else {
             return Ok(None);
         };
         let mut warnings = outcome.warnings;
         if outcome.rejection.is_some() {
-            // That there is little to say is no fault here; that a model failed is told.
+            // The last warning says that the summary is not smaller, which does not
+            // matter here; a failure of the model is still reported.
             warnings.pop();
         }
         let summary = outcome.generated.summary;
@@ -78,8 +80,8 @@ impl Session {
             covers: last.seq,
             summary: summary.clone(),
             by: outcome.by.clone(),
-            messages: said().count() as u64,
-            oldest: said().next().map(|entry| entry.at),
+            messages: messages().count() as u64,
+            oldest: messages().next().map(|entry| entry.at),
             newest: Some(last.at),
             usage: outcome.generated.usage,
         }));
@@ -91,14 +93,17 @@ impl Session {
         }))
     }
 
-    /// A summary of all that can be seen, from the last one on, and what came since.
+    /// Summarizes everything visible, starting from the last summary; also returns the
+    /// entries since.
     async fn summarize_since_last(
         &self,
         record: &Record,
         model: Option<&dyn Summarizer>,
     ) -> Result<(SummaryOutcome, Vec<Entry>), Error> {
         let previous = self.load_summary(record).await?;
-        let covers = previous.as_ref().map_or(Seq::ZERO, |known| known.covers);
+        let covers = previous
+            .as_ref()
+            .map_or(Seq::ZERO, |checkpoint| checkpoint.covers);
         let mut since = Vec::new();
         for span in record.state.visible_spans_after(covers) {
             let to = span.to.unwrap_or(record.info.head);
@@ -112,14 +117,14 @@ impl Session {
                 since.extend(page);
             }
         }
-        let brief = SummaryRequest {
-            previous: previous.as_ref().map(|known| &known.summary),
+        let request = SummaryRequest {
+            previous: previous.as_ref().map(|checkpoint| &checkpoint.summary),
             pins: &record.state.pins,
             decisions: &record.state.decisions,
             entries: &since,
             budget: SUMMARY_TOKENS,
         };
-        let outcome = summarize_with_fallback(model, &brief, u64::MAX).await;
+        let outcome = summarize_with_fallback(model, &request, u64::MAX).await;
         Ok((outcome, since))
     }
 }

@@ -1,4 +1,4 @@
-//! A store of sessions, on behalf of one owner.
+//! The entry point of the library: a store of sessions, on behalf of one owner.
 
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -18,12 +18,13 @@ use crate::open::{self, OpenOptions, StoreAddress};
 use crate::retrieval::IndexHandle;
 use crate::{Environment, Error, LazyReranker, Session, Similarity, lease};
 
-/// What a new session starts with; all of it may be left out.
+/// The properties of a new session; all are optional.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct NewSession {
-    /// Its id; minted from the time where there is none.
+    /// Its id; by default generated from the time.
     pub id: Option<SessionId>,
-    /// An agent's stable name for it: if a session has it, that one is found instead.
+    /// A stable name chosen by an agent. If a session with this key exists, it is
+    /// returned instead.
     pub key: Option<Key>,
     /// Its name.
     pub name: Option<Name>,
@@ -31,11 +32,11 @@ pub struct NewSession {
     pub agent: Option<AgentRef>,
     /// The project it belongs to.
     pub project: Option<ProjectId>,
-    /// The folder it is in.
+    /// The workspace folder.
     pub workspace: Option<String>,
-    /// When it was made; now where there is none.
+    /// The creation time; by default now.
     pub at: Option<Timestamp>,
-    /// The session whose summary it starts from.
+    /// The session that it continues from.
     pub continued_from: Option<SessionId>,
 }
 
@@ -48,7 +49,7 @@ impl NewSession {
         })
     }
 
-    /// The program's own sessions are not made by anybody else.
+    /// Fails if the key is reserved for internal sessions.
     pub(crate) fn reject_reserved_key(&self) -> Result<(), Error> {
         match &self.key {
             Some(key) if key.is_internal() => Err(Error::ReservedKey(key.clone())),
@@ -56,8 +57,8 @@ impl NewSession {
         }
     }
 
-    pub(crate) fn into_header(self, world: &dyn Environment) -> SessionHeader {
-        let at = self.at.unwrap_or_else(|| world.now());
+    pub(crate) fn into_header(self, environment: &dyn Environment) -> SessionHeader {
+        let at = self.at.unwrap_or_else(|| environment.now());
         SessionHeader {
             key: self.key,
             name: self.name,
@@ -68,7 +69,7 @@ impl NewSession {
                 None => Lineage::Root,
                 Some(session) => Lineage::Continued { session },
             },
-            ..SessionHeader::new(self.id.unwrap_or_else(|| world.new_session_id()), at)
+            ..SessionHeader::new(self.id.unwrap_or_else(|| environment.new_session_id()), at)
         }
     }
 }
@@ -84,31 +85,32 @@ pub struct Throughline {
     calibration: Arc<Mutex<Calibration>>,
     pub(crate) index: Arc<IndexHandle>,
     pub(crate) lease_term: Duration,
-    /// What others call this when they wait for it.
+    /// The name under which processes that wait for this one see it.
     pub(crate) description: Option<Arc<str>>,
     pub(crate) wait_listener: Option<lease::WaitListener>,
 }
 
 impl Throughline {
     /// Opens the store at an address (`sqlite:PATH`, `postgres://…`, `https://…` or
-    /// `memory:`) for the local owner, or for whoever a server takes us for.
+    /// `memory:`) as the local owner or, with a server, as the owner that the server
+    /// determines.
     pub async fn open(url: &str) -> Result<Self, Error> {
         Self::open_with(&url.parse()?, OpenOptions::default()).await
     }
 
-    /// Opens a store with everything said.
-    pub async fn open_with(address: &StoreAddress, opening: OpenOptions) -> Result<Self, Error> {
-        let opened = open::open_store(address, &opening).await?;
-        let (owner, world) = (opened.owner, opening.environment);
-        Ok(Self::new(opened.store, owner, world, opened.index))
+    /// Opens a store with options.
+    pub async fn open_with(address: &StoreAddress, options: OpenOptions) -> Result<Self, Error> {
+        let opened = open::open_store(address, &options).await?;
+        let (owner, environment) = (opened.owner, options.environment);
+        Ok(Self::new(opened.store, owner, environment, opened.index))
     }
 
-    /// Uses a store that is open already, of any kind. Its index is in the folder
-    /// [`Opening::cache`], or goes with the program.
-    pub fn with_store(store: Arc<dyn Store>, opening: OpenOptions) -> Self {
-        let owner = opening.owner.unwrap_or_else(Owner::local);
-        let index = IndexHandle::in_folder(opening.cache_dir);
-        Self::new(store, owner, opening.environment, index)
+    /// Uses a store that is already open, of any kind. Its index is in the folder
+    /// [`OpenOptions::cache_dir`], or temporary.
+    pub fn with_store(store: Arc<dyn Store>, options: OpenOptions) -> Self {
+        let owner = options.owner.unwrap_or_else(Owner::local);
+        let index = IndexHandle::in_folder(options.cache_dir);
+        Self::new(store, owner, options.environment, index)
     }
 
     fn new(
@@ -131,7 +133,7 @@ impl Throughline {
         }
     }
 
-    /// The same store on behalf of another owner.
+    /// Returns a handle to the same store on behalf of another owner.
     #[must_use]
     pub fn on_behalf_of(&self, owner: Owner) -> Self {
         Self {
@@ -140,58 +142,52 @@ impl Throughline {
         }
     }
 
-    /// The same store, with this way of telling how alike facts are.
+    /// Sets how the similarity of facts is measured.
     #[must_use]
-    pub fn with_similarity(self, similar: Similarity) -> Self {
-        Self {
-            similarity: similar,
-            ..self
-        }
+    pub fn with_similarity(self, similarity: Similarity) -> Self {
+        Self { similarity, ..self }
     }
 
-    /// The same store, with a model that compares again what a search finds first, and what
-    /// is recalled for a request; none for the model in the binary alone.
+    /// Sets the model that reranks search results and recalled excerpts; `None` to use
+    /// only the built-in model.
     #[must_use]
-    pub fn with_reranker(self, again: Option<LazyReranker>) -> Self {
-        Self {
-            reranker: again,
-            ..self
-        }
+    pub fn with_reranker(self, reranker: Option<LazyReranker>) -> Self {
+        Self { reranker, ..self }
     }
 
-    /// The same store; who does what must happen once is replaced after so long without a
-    /// sign of life from them.
+    /// Sets how long a lease lasts without being renewed, before another process may
+    /// take it.
     #[must_use]
     pub fn with_lease_term(self, lease_term: Duration) -> Self {
         Self { lease_term, ..self }
     }
 
-    /// On whose behalf.
+    /// The owner that this handle acts for.
     pub fn owner(&self) -> &Owner {
         &self.owner
     }
 
-    /// What time it is for this store.
+    /// The current time.
     pub fn now(&self) -> Timestamp {
         self.environment.now()
     }
 
-    /// What has been learned of how models count tokens.
+    /// Returns what has been learned about how models count tokens.
     pub fn calibration(&self) -> Calibration {
         self.lock_calibration().clone()
     }
 
-    /// Takes up what was learned earlier.
+    /// Sets what was learned about token counts in an earlier run.
     pub fn set_calibration(&self, learned: Calibration) {
         *self.lock_calibration() = learned;
     }
 
-    /// Takes in what a provider reported for a request that was estimated.
+    /// Records the token count that a provider reported for an estimated request.
     pub(crate) fn record_token_usage(&self, model: &str, reported: u64, estimated: u64) {
         self.lock_calibration().observe(model, reported, estimated);
     }
 
-    /// How many of our tokens are so many of a model's.
+    /// Converts a number of a model's tokens into tokens as estimated here.
     pub(crate) fn to_estimated_tokens(&self, model: Option<&str>, tokens: u64) -> u64 {
         model.map_or(tokens, |model| {
             self.lock_calibration().scale_budget(model, tokens)
@@ -199,38 +195,40 @@ impl Throughline {
     }
 
     fn lock_calibration(&self) -> MutexGuard<'_, Calibration> {
-        // What a panicking thread had learned is as good as before.
+        // The calibration is consistent even if a thread panicked while holding the
+        // lock.
         self.calibration
             .lock()
             .unwrap_or_else(std::sync::PoisonError::into_inner)
     }
 
-    /// The store itself.
+    /// The underlying store.
     pub fn store(&self) -> &dyn Store {
         &*self.store
     }
 
-    /// Makes a session.
+    /// Creates a session.
     pub async fn create(&self, new: NewSession) -> Result<Session, Error> {
         Ok(self.get_or_create(new).await?.0)
     }
 
-    /// Finds the session that holds the key, or makes it; tells whether it was there.
+    /// Returns the session that has the key, or creates it; the flag tells whether it
+    /// existed.
     pub async fn get_or_create(&self, new: NewSession) -> Result<(Session, bool), Error> {
         new.reject_reserved_key()?;
-        let birth = new.into_header(&*self.environment);
-        let created = self.store.create(&self.owner, birth).await?;
+        let header = new.into_header(&*self.environment);
+        let created = self.store.create(&self.owner, header).await?;
         Ok((self.handle(&created.record.info.id), created.existed))
     }
 
-    /// A session by its id, which must exist.
+    /// Returns a session by its id; fails if it does not exist.
     pub async fn session(&self, id: &SessionId) -> Result<Session, Error> {
         self.store.record(&self.owner.session(id)).await?;
         Ok(self.handle(id))
     }
 
-    /// A session by its id, whether or not it exists: what is done with one that does not
-    /// fails. Saves a lookup where that comes anyway.
+    /// Returns a session by its id without checking that it exists; operations on a
+    /// missing one fail. Saves a lookup if another one follows anyway.
     pub fn session_unchecked(&self, id: &SessionId) -> Session {
         self.handle(id)
     }
@@ -239,7 +237,7 @@ impl Throughline {
         Session::new(self.clone(), id)
     }
 
-    /// One page of sessions, latest activity first.
+    /// Returns one page of sessions, latest activity first.
     pub async fn list(
         &self,
         filter: &SessionFilter,
@@ -249,12 +247,12 @@ impl Throughline {
         Ok(self.store.list(&self.owner, filter, after, limit).await?)
     }
 
-    /// How many sessions match.
+    /// Returns the number of sessions that match.
     pub async fn count(&self, filter: &SessionFilter) -> Result<u64, Error> {
         Ok(self.store.count(&self.owner, filter).await?)
     }
 
-    /// Every session that matches, page by page.
+    /// Returns every session that matches.
     pub async fn list_all(&self, filter: &SessionFilter) -> Result<Vec<SessionInfo>, Error> {
         let mut all = Vec::new();
         let mut after = None;
@@ -268,61 +266,61 @@ impl Throughline {
         }
     }
 
-    /// Puts a session into the trash.
+    /// Moves a session to the trash.
     pub async fn trash(&self, id: &SessionId) -> Result<(), Error> {
         let session = self.owner.session(id);
         Ok(self.store.trash(&session, self.now()).await?)
     }
 
-    /// Takes a session out of the trash.
+    /// Restores a session from the trash.
     pub async fn restore(&self, id: &SessionId) -> Result<Session, Error> {
         self.store.restore(&self.owner.session(id)).await?;
         Ok(self.handle(id))
     }
 
-    /// What is in the trash, longest there first.
+    /// Returns the sessions in the trash, oldest first.
     pub async fn list_trashed(&self) -> Result<Vec<TrashedSession>, Error> {
         Ok(self.store.list_trashed(&self.owner, Timestamp::MAX).await?)
     }
 
-    /// Keeps the bytes of an attachment.
+    /// Stores the bytes of an attachment.
     pub async fn put_blob(&self, bytes: Vec<u8>) -> Result<Digest, Error> {
         Ok(self.store.put_blob(&self.owner, bytes).await?)
     }
 
-    /// The bytes of an attachment.
+    /// Returns the bytes of an attachment.
     pub async fn blob(&self, digest: &Digest) -> Result<Vec<u8>, Error> {
         Ok(self.store.blob(&self.owner, digest).await?)
     }
 
-    /// Checks the whole store.
+    /// Checks the integrity of the whole store.
     pub async fn check(&self, progress: ProgressCallback<'_>) -> Result<CheckReport, Error> {
         Ok(self.store.check(progress).await?)
     }
 
-    /// Makes everything derived anew.
+    /// Rebuilds all derived data.
     pub async fn rebuild(&self, progress: ProgressCallback<'_>) -> Result<CheckReport, Error> {
         Ok(self.store.rebuild(progress).await?)
     }
 
-    /// Makes a consistent copy of the whole store while it is in use.
+    /// Writes a consistent copy of the whole store while it is in use.
     pub async fn backup(&self, to: &Path, progress: ProgressCallback<'_>) -> Result<(), Error> {
         Ok(self.store.backup(to, progress).await?)
     }
 
-    /// Waits until everything under way is durable and lets go of the store.
+    /// Waits until all pending writes are durable and closes the store.
     pub async fn close(&self) -> Result<(), Error> {
         self.index.wait_for_background().await;
         Ok(self.store.close().await?)
     }
 
-    /// A new entry of now.
+    /// Creates an entry with the current time.
     pub(crate) fn new_entry(&self, body: throughline_model::Body) -> NewEntry {
         NewEntry::new(self.environment.new_entry_id(), self.now(), body)
     }
 }
 
-/// What is not there is no error here.
+/// Returns a session's record, or `None` if it does not exist or is in the trash.
 pub(crate) async fn find_record(
     tl: &Throughline,
     id: &SessionId,

@@ -1,50 +1,52 @@
-//! A name for a session that nobody has named, from what was said first in it.
+//! Names a session that has no name, from its first messages.
 
 use throughline_model::{Body, Entry, Lineage, Message, NameSource, Role, Seq};
 
 use crate::{Error, Session};
 
-/// How much of a session is looked at to name it.
+/// The number of entries considered for a name.
 const FIRST_ENTRIES: usize = 12;
-/// How much may have been asked before it is too late to name it.
+/// The number of questions with which a session is named; later is too late.
 const QUESTION_COUNTS: std::ops::RangeInclusive<usize> = 1..=2;
 
 impl Session {
-    /// What was said first, where the session has no name yet and little was asked in it.
+    /// Returns the first messages, if the session has no name and few questions yet.
     pub async fn needs_title(&self) -> Result<Option<Vec<Message>>, Error> {
-        let card = self.record().await?.info;
-        if card.name.is_some() {
+        let info = self.record().await?.info;
+        if info.name.is_some() {
             return Ok(None);
         }
-        // What a fork shares was said elsewhere, and has named that.
-        let shared = match card.lineage {
+        // The shared entries of a fork have named its origin.
+        let shared = match info.lineage {
             Lineage::Forked { at, .. } => at,
             _ => Seq::ZERO,
         };
         let first = self.entries(shared.next(), FIRST_ENTRIES).await?;
-        let said: Vec<Message> = first
+        let messages: Vec<Message> = first
             .into_iter()
             .filter_map(|entry| match entry.body {
                 Body::Message(message) => Some(message),
                 _ => None,
             })
             .collect();
-        let asked = said.iter().filter(|message| message.role == Role::User);
-        Ok(QUESTION_COUNTS.contains(&asked.count()).then_some(said))
+        let questions = messages.iter().filter(|message| message.role == Role::User);
+        Ok(QUESTION_COUNTS
+            .contains(&questions.count())
+            .then_some(messages))
     }
 
-    /// Names the session by a title, or else in the words of the person who said something
-    /// first. Nothing where neither makes a name.
+    /// Names the session by a title or, without one, from the first user message.
+    /// Returns `None` if neither makes a valid name.
     pub async fn assign_name(
         &self,
-        said: &[Message],
+        messages: &[Message],
         title: Option<String>,
     ) -> Result<Option<Entry>, Error> {
-        let question = said.iter().find(|message| message.role == Role::User);
-        let plain = || throughline_llm::derive_title(&question?.content.to_text());
-        // A slash in it is no path.
+        let question = messages.iter().find(|message| message.role == Role::User);
+        let from_question = || throughline_llm::derive_title(&question?.content.to_text());
+        // A slash in a title is not a path separator.
         let title = title
-            .or_else(plain)
+            .or_else(from_question)
             .map(|title| title.replace(['/', '\\', '.'], "-"));
         let Some(name) = title.and_then(|title| title.parse().ok()) else {
             return Ok(None);
@@ -56,11 +58,11 @@ impl Session {
         self.append(body).await.map(Some)
     }
 
-    /// Names the session in the words of the person, where it has no name yet and little
-    /// was asked in it.
+    /// Names the session from the first user message, if it has no name and few
+    /// questions yet.
     pub async fn name_from_first_message(&self) -> Result<Option<Entry>, Error> {
         match self.needs_title().await? {
-            Some(said) => self.assign_name(&said, None).await,
+            Some(messages) => self.assign_name(&messages, None).await,
             None => Ok(None),
         }
     }

@@ -1,4 +1,4 @@
-//! Tokens: made here, shown once, kept as a hash.
+//! API tokens: issued here, shown once, stored only as a hash.
 
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -6,37 +6,37 @@ use throughline_model::{ApiToken, Digest, Owner, TOKEN_PREFIX, Timestamp, TokenI
 
 use crate::{Error, Throughline};
 
-/// A token to make.
+/// The properties of a new token.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NewToken {
-    /// On whose behalf it will call.
+    /// The owner that its bearer acts for.
     pub owner: Owner,
-    /// What it may do.
+    /// What its bearer may do.
     pub role: TokenRole,
-    /// What it is for.
+    /// A note on what it is for.
     pub label: Option<String>,
-    /// When it ends by itself.
+    /// When it expires.
     pub expires_at: Option<Timestamp>,
 }
 
-/// A token that was just made: the only moment its text is known.
+/// A token that was just issued, with its text, which is not stored.
 pub struct IssuedToken {
-    /// What is known of it.
+    /// The token's stored record.
     pub token: ApiToken,
-    /// Its text, for whoever will call with it.
+    /// Its text, for the client that will use it.
     pub text: String,
 }
 
 impl std::fmt::Debug for IssuedToken {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("MadeToken")
+        f.debug_struct("IssuedToken")
             .field("token", &self.token)
             .finish_non_exhaustive()
     }
 }
 
 impl Throughline {
-    /// Makes a token of 256 random bits.
+    /// Issues a token of 256 random bits.
     pub async fn issue_token(&self, new: NewToken) -> Result<IssuedToken, Error> {
         if new.owner.is_service_user() {
             return Err(Error::OwnerOfService(new.owner));
@@ -59,7 +59,7 @@ impl Throughline {
         Ok(IssuedToken { token, text })
     }
 
-    /// The token with this text, whether or not it still counts.
+    /// Returns the token with this text, even if it has expired or been revoked.
     pub async fn token(&self, text: &str) -> Result<Option<ApiToken>, Error> {
         Ok(self
             .store
@@ -67,12 +67,12 @@ impl Throughline {
             .await?)
     }
 
-    /// Every token there ever was, oldest first.
+    /// Returns every token ever issued, oldest first.
     pub async fn tokens(&self) -> Result<Vec<ApiToken>, Error> {
         Ok(self.store.list_tokens().await?)
     }
 
-    /// Takes a token back.
+    /// Revokes a token.
     pub async fn revoke_token(&self, id: &TokenId) -> Result<ApiToken, Error> {
         Ok(self.store.revoke_token(id, self.now()).await?)
     }

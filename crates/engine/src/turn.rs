@@ -1,9 +1,9 @@
-//! One exchange: what the person says and what the model answers, kept as they happen.
+//! Runs a turn: stores the user's message, asks the model, and stores its answer.
 //!
-//! The question is durable before the model is asked ([`Session::say`]); the answer as
-//! soon as it ends, and what came of it if it breaks off or is stopped
-//! ([`Session::answer`]). A model that fails is no error here: the question stands, and
-//! can be answered later.
+//! The question is durable before the model is called ([`Session::post_message`]). The
+//! answer is stored as soon as it is complete, and a partial one if it fails or is
+//! stopped ([`Session::answer`]). A failure of the model is not an error here: the
+//! question remains in the log and can be answered later.
 
 use std::fmt::Debug;
 
@@ -24,124 +24,124 @@ use crate::{
     Session, context::ContextDocument,
 };
 
-/// How often a model may call tools before it has to answer.
+/// The most rounds of tool calls before the model has to answer.
 const MAX_TOOL_ROUNDS: usize = 24;
-/// How far back the last message of a stretch is looked for, over notes that came after.
+/// How many entries are searched backward for the last message of a span.
 const LAST_MESSAGE_SCAN: usize = 50;
-/// What of a request that was too long is tried next, in percent.
+/// The budget for retrying a request that was too long, in percent of its tokens.
 const RETRY_BUDGET_PERCENT: u64 = 75;
 
-/// What an answer is made with.
+/// Options for answering a message.
 #[derive(Clone, Copy)]
 pub struct AnswerOptions<'a> {
-    /// Whom to ask.
+    /// The model that answers.
     pub model: &'a dyn Model,
-    /// By which policy.
+    /// The policy by which requests are built.
     pub policy: &'a Policy,
-    /// The model's window.
+    /// The model's context window, in tokens.
     pub window: u64,
-    /// How tokens are counted.
+    /// The encoding that tokens are counted with.
     pub encoding: Encoding,
-    /// What the agent is and does.
+    /// The agent's instructions.
     pub agent: Option<&'a str>,
-    /// Project context, besides what was set in the session.
+    /// Project context, in addition to the session's own documents.
     pub documents: &'a [ContextDocument],
-    /// Who summarizes where the policy calls for it; none for the extractive summarizer.
+    /// The summarizer for compactions; `None` for the extractive one.
     pub summarizer: Option<&'a dyn Summarizer>,
-    /// What the model may do besides talking.
+    /// The tools that the model may call.
     pub tools: Option<&'a dyn Toolbox>,
-    /// On which terms the model answers.
+    /// The sampling options for the model.
     pub sampling: &'a SamplingOptions,
-    /// Notified when the answer is no longer wanted.
+    /// Notified when the answer should stop.
     pub stop: Option<&'a Notify>,
 }
 
 impl Debug for AnswerOptions<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Turn")
+        f.debug_struct("AnswerOptions")
             .field("model", &self.model.name())
             .field("policy", &self.policy.name)
             .finish_non_exhaustive()
     }
 }
 
-/// What a model may do besides talking.
+/// The tools that a model may call.
 #[async_trait]
 pub trait Toolbox: Debug + Send + Sync {
-    /// What there is.
+    /// The specifications of the tools.
     fn tools(&self) -> &[ToolSpec];
 
-    /// Whether whoever asked runs the tools: a turn then ends with the calls, and
+    /// Whether the caller runs the tools: the turn then ends with the calls, and
     /// [`run`](Self::run) is not called.
     fn is_run_by_caller(&self) -> bool {
         false
     }
 
-    /// Does one thing. A failure is a result too.
+    /// Runs one tool call. A failure is returned as a result too.
     async fn run(&self, call: &ToolCall) -> ToolResult;
 }
 
-/// How a turn goes, as it goes.
+/// Progress of a turn.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub enum TurnEvent {
-    /// A compaction, where the policy calls for one.
+    /// Progress of a compaction, if the policy requires one.
     Compaction(CompactionEvent),
-    /// What the person should know of it.
+    /// A warning for the user.
     Warning(String),
-    /// The request is on its way.
+    /// A request was sent.
     RequestSent {
-        /// What it costs, as counted here.
+        /// Its tokens, as counted here.
         tokens: u64,
-        /// What it may cost.
+        /// Its token limit.
         budget: u64,
     },
-    /// The model is asked, and its answer will be kept under this id, if any comes.
+    /// The model was called; its answer will be stored under this id, if there is one.
     AnswerStarted(EntryId),
-    /// A piece of the answer.
+    /// A part of the answer.
     Delta(Delta),
-    /// The model calls a tool, and that is kept.
+    /// The model calls a tool; the call has been stored.
     ToolCalled(ToolCall),
-    /// The tool answered, and that is kept.
+    /// The tool returned; the result has been stored.
     ToolReturned(ToolResult),
     /// The request was too long for the model; a shorter one follows.
     RequestShortened,
 }
 
-/// What became of a turn.
+/// The result of a turn.
 #[derive(Debug)]
 pub struct TurnOutcome {
-    /// The answer as it was kept; none where nothing came.
+    /// The answer as stored; `None` if there was none.
     pub answer: Option<Entry>,
-    /// What it cost, over all requests of the turn.
+    /// The token usage of all requests in the turn.
     pub usage: Option<Usage>,
-    /// Why there is no answer, or no whole one.
+    /// Why there is no answer, or only a partial one.
     pub error: Option<ModelError>,
-    /// Whether it was stopped.
+    /// Whether the turn was stopped.
     pub stopped: bool,
-    /// Whether it grew longer than it may, and ends there.
+    /// Whether the answer reached its length limit and ends there.
     pub truncated: bool,
-    /// The checkpoints that were made on the way.
+    /// The checkpoints that were made during the turn.
     pub checkpoints: Vec<Entry>,
     /// The last request that was sent.
     pub request: Request,
 }
 
-/// Whoever wants to know how a turn goes.
+/// A callback for the progress of a turn.
 pub type EventSink<'a> = &'a mut (dyn FnMut(TurnEvent) + Send);
 
-/// What was said, and where it went.
+/// A message that was stored, and where.
 #[derive(Clone, Debug)]
 pub struct PostedMessage {
-    /// The session it is in: another one where late words became a fork.
+    /// The session that holds it: a new fork if the append conflicted.
     pub session: Session,
-    /// Its entry.
+    /// The message's entry.
     pub entry: Entry,
     /// How it was appended.
     pub append_kind: AppendKind,
 }
 
-/// How one asking of the model ended.
+/// How one call of the model ended.
 enum ModelReply {
     Answer(Answer),
     Partial(PartialAnswer),
@@ -149,7 +149,7 @@ enum ModelReply {
 }
 
 impl Session {
-    /// Keeps what a person says. It is durable when this returns.
+    /// Stores a user's message. It is durable when this returns.
     pub async fn post_message(
         &self,
         content: Content,
@@ -159,33 +159,34 @@ impl Session {
         let entry = self.new_entry(Message::new(Role::User, content));
         let appended = self.append_all(vec![entry], expect, conflict).await?;
         let session = self.tl.handle(&appended.session);
-        let how = appended.kind;
+        let append_kind = appended.kind;
         let mut entries = appended.entries;
         match entries.pop() {
             Some(entry) => Ok(PostedMessage {
                 session,
                 entry,
-                append_kind: how,
+                append_kind,
             }),
             None => Err(throughline_store::StoreError::NothingToAppend.into()),
         }
     }
 
-    /// Answers what was said at an entry, the last message of the log.
+    /// Answers a message, which must be the last one in the log.
     pub async fn answer(
         &self,
         question: &Entry,
         turn: &AnswerOptions<'_>,
-        tell: EventSink<'_>,
+        events: EventSink<'_>,
     ) -> Result<TurnOutcome, Error> {
-        // What neither a person nor a tool said is no new message: it stands in the log.
+        // Only user messages and tool results are new messages; others are just part of
+        // the log.
         let new = question.message().filter(|message| match message.role {
             Role::User | Role::Tool => true,
             Role::Assistant | Role::System => false,
         });
         let content = new.map(|message| &message.content);
         let mut usage: Option<Usage> = None;
-        let mut asking = RequestOptions {
+        let mut options = RequestOptions {
             policy: turn.policy,
             budget: None,
             window: turn.window,
@@ -198,26 +199,26 @@ impl Session {
         };
         let mut checkpoints = Vec::new();
         let mut request = self
-            .prepare_request(&asking, turn, &mut checkpoints, tell)
+            .prepare_request(&options, turn, &mut checkpoints, events)
             .await?;
         if let Some(rebuild) = self.tl.take_index_rebuild() {
-            tell(TurnEvent::Warning(rebuild.to_string()));
+            events(TurnEvent::Warning(rebuild.to_string()));
         }
         if let Some(trouble) = self.tl.take_reranker_failure() {
-            tell(TurnEvent::Warning(trouble));
+            events(TurnEvent::Warning(trouble));
         }
         let mut shortened = false;
         for round in 0.. {
             let asked_at = self.tl.now();
             let id = self.tl.environment.new_entry_id();
-            tell(TurnEvent::AnswerStarted(id));
-            let heard = self
-                .call_model(&request, turn, round < MAX_TOOL_ROUNDS, tell)
+            events(TurnEvent::AnswerStarted(id));
+            let reply = self
+                .call_model(&request, turn, round < MAX_TOOL_ROUNDS, events)
                 .await;
             let latency = self.tl.now().duration_since(asked_at).as_millis();
             let latency = u64::try_from(latency).unwrap_or_default();
             let (mut cut, mut calls) = (false, false);
-            let (content, cost, failed, stopped) = match heard {
+            let (content, cost, failed, stopped) = match reply {
                 ModelReply::Answer(answer) => {
                     self.calibrate_from_usage(turn, &request, answer.usage);
                     calls =
@@ -225,25 +226,25 @@ impl Session {
                     cut = answer.finish_reason == FinishReason::Length;
                     (answer.content, answer.usage, None, false)
                 }
-                ModelReply::Partial(broken)
-                    if broken.error.kind() == ModelErrorKind::TooLong && !shortened =>
+                ModelReply::Partial(partial)
+                    if partial.error.kind() == ModelErrorKind::TooLong && !shortened =>
                 {
                     shortened = true;
-                    tell(TurnEvent::RequestShortened);
-                    let made = self
-                        .compact_for_retry(&asking, turn, &request, tell)
+                    events(TurnEvent::RequestShortened);
+                    let checkpoint = self
+                        .compact_for_retry(&options, turn, &request, events)
                         .await?;
-                    checkpoints.extend(made);
-                    asking.budget = Some(request.tokens * RETRY_BUDGET_PERCENT / 100);
-                    request = self.request(&asking).await?;
+                    checkpoints.extend(checkpoint);
+                    options.budget = Some(request.tokens * RETRY_BUDGET_PERCENT / 100);
+                    request = self.request(&options).await?;
                     continue;
                 }
-                ModelReply::Partial(broken) => {
+                ModelReply::Partial(partial) => {
                     let PartialAnswer {
                         error,
                         content: so_far,
                         usage,
-                    } = broken;
+                    } = partial;
                     (so_far, usage, Some(error), false)
                 }
                 ModelReply::Stopped(content) => (content, None, None, true),
@@ -270,13 +271,14 @@ impl Session {
                 incomplete: failed.is_some() || stopped || cut,
                 ..Message::new(Role::Assistant, content)
             };
-            let wanted: Vec<ToolCall> = if calls {
+            let requested_calls: Vec<ToolCall> = if calls {
                 message.content.tool_calls().cloned().collect()
             } else {
                 Vec::new()
             };
             let answer = self.append_answer(id, message).await?;
-            let runs = |toolbox: &&dyn Toolbox| !wanted.is_empty() && !toolbox.is_run_by_caller();
+            let runs =
+                |toolbox: &&dyn Toolbox| !requested_calls.is_empty() && !toolbox.is_run_by_caller();
             let Some(toolbox) = turn.tools.filter(runs) else {
                 return Ok(TurnOutcome {
                     answer: Some(answer),
@@ -288,65 +290,65 @@ impl Session {
                     request,
                 });
             };
-            self.run_tools(toolbox, &wanted, tell).await?;
-            // From here on the question is part of the log like everything else.
-            (asking.message, asking.before) = (None, None);
+            self.run_tools(toolbox, &requested_calls, events).await?;
+            // From now on the question is part of the log like every other entry.
+            (options.message, options.before) = (None, None);
             request = self
-                .prepare_request(&asking, turn, &mut checkpoints, tell)
+                .prepare_request(&options, turn, &mut checkpoints, events)
                 .await?;
         }
         unreachable!("the rounds end with an answer")
     }
 
-    /// Keeps an answer under the id it was announced by.
+    /// Stores an answer under the id that was announced for it.
     async fn append_answer(&self, id: EntryId, answer: Message) -> Result<Entry, Error> {
         let new = NewEntry::new(id, self.tl.now(), Body::Message(answer));
         self.append_entry(new).await
     }
 
-    /// What to send, after a compaction where the policy calls for one.
+    /// Builds the next request, compacting first if the policy requires it.
     async fn prepare_request(
         &self,
-        asking: &RequestOptions<'_>,
+        options: &RequestOptions<'_>,
         turn: &AnswerOptions<'_>,
         checkpoints: &mut Vec<Entry>,
-        tell: EventSink<'_>,
+        events: EventSink<'_>,
     ) -> Result<Request, Error> {
         let (request, compacted) = {
-            let tell = std::sync::Mutex::new(&mut *tell);
+            let events = std::sync::Mutex::new(&mut *events);
             let note = |event| {
-                if let Ok(mut tell) = tell.lock() {
-                    tell(TurnEvent::Compaction(event));
+                if let Ok(mut events) = events.lock() {
+                    events(TurnEvent::Compaction(event));
                 }
             };
-            self.compact_and_build_request(asking, turn.summarizer, Some(&note))
+            self.compact_and_build_request(options, turn.summarizer, Some(&note))
                 .await?
         };
         match compacted {
             CompactOutcome::Done(done) => {
-                emit_warnings(&done.warnings, tell);
+                emit_warnings(&done.warnings, events);
                 checkpoints.push(done.entry);
             }
-            CompactOutcome::NotSmaller(warnings) => emit_warnings(&warnings, tell),
+            CompactOutcome::NotSmaller(warnings) => emit_warnings(&warnings, events),
             CompactOutcome::NotNeeded | CompactOutcome::Superseded => {}
         }
         Ok(request)
     }
 
-    /// Asks the model, and listens until it has answered or is told to stop.
+    /// Calls the model and forwards its output until it has answered or is stopped.
     async fn call_model(
         &self,
         request: &Request,
         turn: &AnswerOptions<'_>,
         may_call: bool,
-        tell: EventSink<'_>,
+        events: EventSink<'_>,
     ) -> ModelReply {
-        tell(TurnEvent::RequestSent {
+        events(TurnEvent::RequestSent {
             tokens: request.tokens,
             budget: request.budget,
         });
         let tools = turn.tools.filter(|_| may_call);
-        let ask = ModelRequest {
+        let model_request = ModelRequest {
             messages: &request.messages,
             tools: tools.map_or(&[], |toolbox| toolbox.tools()),
             options: turn.sampling,
@@ -355,11 +357,11 @@ impl Session {
         let mut listen = |delta: Delta| {
             if let Delta::Text(text) = &delta {
                 match so_far.0.last_mut() {
-                    Some(Block::Text(said)) => said.push_str(text),
+                    Some(Block::Text(last)) => last.push_str(text),
                     _ => so_far.0.push(Block::Text(text.clone())),
                 }
             }
-            tell(TurnEvent::Delta(delta));
+            events(TurnEvent::Delta(delta));
         };
         let stopped = async {
             match turn.stop {
@@ -370,41 +372,41 @@ impl Session {
         let answered = tokio::select! {
             biased;
             () = stopped => None,
-            answered = turn.model.answer(&ask, &mut listen) => Some(answered),
+            answered = turn.model.answer(&model_request, &mut listen) => Some(answered),
         };
         match answered {
             Some(Ok(answer)) => ModelReply::Answer(answer),
-            Some(Err(broken)) => ModelReply::Partial(broken),
+            Some(Err(partial)) => ModelReply::Partial(partial),
             None => ModelReply::Stopped(so_far),
         }
     }
 
-    /// Runs tools one after the other, and keeps each result as it comes.
+    /// Runs tools one after the other and stores each result as it arrives.
     async fn run_tools(
         &self,
         toolbox: &dyn Toolbox,
         calls: &[ToolCall],
-        tell: EventSink<'_>,
+        events: EventSink<'_>,
     ) -> Result<(), Error> {
         for call in calls {
-            tell(TurnEvent::ToolCalled(call.clone()));
+            events(TurnEvent::ToolCalled(call.clone()));
             let result = toolbox.run(call).await;
             let block = Block::ToolResult(result.clone());
             self.append(Message::new(Role::Tool, Content(vec![block])))
                 .await?;
-            tell(TurnEvent::ToolReturned(result));
+            events(TurnEvent::ToolReturned(result));
         }
         Ok(())
     }
 
-    /// Summarizes what can be, for a model that would not take all of it; answers with the
-    /// checkpoint, where one was made.
+    /// Compacts the session for a model that rejected the request as too long; returns
+    /// the checkpoint, if one was made.
     async fn compact_for_retry(
         &self,
-        asking: &RequestOptions<'_>,
+        options: &RequestOptions<'_>,
         turn: &AnswerOptions<'_>,
         request: &Request,
-        tell: EventSink<'_>,
+        events: EventSink<'_>,
     ) -> Result<Option<Entry>, Error> {
         let compacted = self
             .compact(&CompactOptions {
@@ -412,18 +414,18 @@ impl Session {
                 window: request.tokens * RETRY_BUDGET_PERCENT / 100,
                 encoding: turn.encoding,
                 fixed_tokens: 0,
-                before: asking.before,
+                before: options.before,
                 force: true,
                 allow_larger: false,
-                // The model has just refused as much.
+                // The model has just rejected a text of this length.
                 summarizer: None,
                 on_event: None,
             })
             .await?;
-        // Where nothing is gained by it, the next request is made shorter all the same.
+        // If compaction does not help, the next request is shortened anyway.
         match compacted {
             CompactOutcome::Done(done) => {
-                emit_warnings(&done.warnings, tell);
+                emit_warnings(&done.warnings, events);
                 Ok(Some(done.entry))
             }
             _ => Ok(None),
@@ -442,10 +444,10 @@ impl Session {
         }
     }
 
-    /// The last message, where it is a question that nobody has answered.
+    /// Returns the last message if it is a question without an answer.
     pub async fn unanswered_message(&self) -> Result<Option<Entry>, Error> {
         let record = self.record().await?;
-        // Newest first: what was rewound or cleared away is no answer.
+        // Newest first: rewound or cleared messages do not count as answers.
         for span in record.state.visible.iter().rev() {
             let to = span.to.unwrap_or(record.info.head);
             let from = span
@@ -457,18 +459,18 @@ impl Session {
             let read = ReadRange::between(from, to, LAST_MESSAGE_SCAN + 1);
             let mut entries = self.read(read).await?.into_iter();
             if let Some(last) = entries.rfind(|entry| entry.message().is_some()) {
-                let asks = last.message().is_some_and(|message| {
+                let is_question = last.message().is_some_and(|message| {
                     message.role == Role::User && message.content.tool_results().next().is_none()
                 });
-                return Ok(asks.then_some(last));
+                return Ok(is_question.then_some(last));
             }
         }
         Ok(None)
     }
 }
 
-fn emit_warnings(warnings: &[String], tell: EventSink<'_>) {
+fn emit_warnings(warnings: &[String], events: EventSink<'_>) {
     for warning in warnings {
-        tell(TurnEvent::Warning(warning.clone()));
+        events(TurnEvent::Warning(warning.clone()));
     }
 }

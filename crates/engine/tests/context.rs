@@ -1,4 +1,4 @@
-//! What the model is sent, and compaction.
+//! Tests of model requests and of compaction.
 
 #![allow(clippy::unwrap_used, reason = "tests")]
 
@@ -80,7 +80,7 @@ async fn a_request_fits_its_budget_whatever_the_length_of_the_log() {
     assert!(request.tokens <= WINDOW);
     assert!(
         request.tokens > WINDOW / 2,
-        "the room is used: {}",
+        "the budget is used: {}",
         request.tokens
     );
     let recent = request.section(SectionName::Recent).unwrap();
@@ -91,7 +91,7 @@ async fn a_request_fits_its_budget_whatever_the_length_of_the_log() {
 }
 
 #[tokio::test]
-async fn documents_of_the_session_and_the_caller_are_in_it() {
+async fn a_request_contains_the_documents_of_session_and_caller() {
     let session = session().await;
     session
         .set_context("task", Some("Implement OAuth"))
@@ -104,11 +104,11 @@ async fn documents_of_the_session_and_the_caller_are_in_it() {
         text: "Use tabs".into(),
     }];
     let policy = policy();
-    let asked = RequestOptions {
+    let options = RequestOptions {
         documents: &documents,
         ..request_options(&policy, None)
     };
-    let request = session.request(&asked).await.unwrap();
+    let request = session.request(&options).await.unwrap();
     let text = &request.section(SectionName::Context).unwrap().text;
     assert!(
         text.contains("Implement OAuth") && text.contains("Use tabs") && !text.contains("gone")
@@ -146,7 +146,7 @@ async fn compaction_waits_for_its_threshold_and_then_makes_room() {
 }
 
 #[tokio::test]
-async fn undoing_brings_everything_back() {
+async fn undoing_a_compaction_restores_everything() {
     let session = session().await;
     talk(&session, 0..120).await;
     let before = session.record().await.unwrap().state;
@@ -166,8 +166,8 @@ async fn of_two_compactions_at_once_one_wins_and_nothing_is_lost() {
     let session = session().await;
     talk(&session, 0..120).await;
     let policy = policy();
-    let compacting = compact_options(&policy);
-    let (one, two) = tokio::join!(session.compact(&compacting), session.compact(&compacting));
+    let options = compact_options(&policy);
+    let (one, two) = tokio::join!(session.compact(&options), session.compact(&options));
     let done = [one.unwrap(), two.unwrap()]
         .iter()
         .filter(|compacted| matches!(compacted, CompactOutcome::Done(_)))
@@ -177,8 +177,8 @@ async fn of_two_compactions_at_once_one_wins_and_nothing_is_lost() {
 }
 
 #[tokio::test]
-async fn what_is_said_meanwhile_stays_after_the_summary() {
-    // A summarizer during whose work somebody speaks.
+async fn a_message_sent_during_compaction_stays_after_the_summary() {
+    // A summarizer during which another message is appended.
     #[derive(Debug)]
     struct SlowSummarizer(Session);
 
@@ -190,12 +190,12 @@ async fn what_is_said_meanwhile_stays_after_the_summary() {
 
         async fn summarize(
             &self,
-            brief: &throughline::llm::SummaryRequest<'_>,
+            request: &throughline::llm::SummaryRequest<'_>,
         ) -> Result<throughline::llm::GeneratedSummary, throughline::llm::SummarizeError> {
             let meanwhile = Message::text(Role::User, "said meanwhile");
             self.0.append(meanwhile).await.unwrap();
             throughline::llm::ExtractiveSummarizer
-                .summarize(brief)
+                .summarize(request)
                 .await
         }
     }
@@ -203,12 +203,12 @@ async fn what_is_said_meanwhile_stays_after_the_summary() {
     let session = session().await;
     talk(&session, 0..120).await;
     let (policy, slow) = (policy(), SlowSummarizer(session.clone()));
-    let compacting = CompactOptions {
+    let options = CompactOptions {
         summarizer: Some(&slow),
         ..compact_options(&policy)
     };
     assert!(matches!(
-        session.compact(&compacting).await.unwrap(),
+        session.compact(&options).await.unwrap(),
         CompactOutcome::Done(_)
     ));
     let request = session
@@ -281,8 +281,8 @@ async fn a_session_is_continued_from_its_summary_and_no_further_back() {
         .request(&request_options(&policy, None))
         .await
         .unwrap();
-    let whole = serde_json::to_string(&request).unwrap();
-    assert!(whole.contains("the second topic") && !whole.contains("the first topic"));
+    let json = serde_json::to_string(&request).unwrap();
+    assert!(json.contains("the second topic") && !json.contains("the first topic"));
 }
 
 #[tokio::test]
@@ -290,12 +290,12 @@ async fn a_request_over_the_threshold_is_compacted_first_and_that_is_reported() 
     let session = session().await;
     talk(&session, 0..120).await;
     let events = std::sync::Mutex::new(Vec::new());
-    let tell = |event: throughline::CompactionEvent| events.lock().unwrap().push(event.name());
+    let on_event = |event: throughline::CompactionEvent| events.lock().unwrap().push(event.name());
     let policy = policy();
-    let asked = request_options(&policy, None);
+    let options = request_options(&policy, None);
 
     let (request, compacted) = session
-        .compact_and_build_request(&asked, None, Some(&tell))
+        .compact_and_build_request(&options, None, Some(&on_event))
         .await
         .unwrap();
 
@@ -306,32 +306,32 @@ async fn a_request_over_the_threshold_is_compacted_first_and_that_is_reported() 
         ["session:compaction-start", "session:compaction-complete"]
     );
     let (_, again) = session
-        .compact_and_build_request(&asked, None, None)
+        .compact_and_build_request(&options, None, None)
         .await
         .unwrap();
     assert!(matches!(again, CompactOutcome::NotNeeded));
 }
 
 #[tokio::test]
-async fn what_a_policy_of_few_messages_leaves_out_of_view_is_summarized() {
+async fn messages_that_a_policy_leaves_out_are_summarized() {
     let session = session().await;
     let policy = Policy::preset("aiarmy").unwrap();
     talk(&session, 0..400).await;
-    let asked = RequestOptions {
+    let options = RequestOptions {
         window: 100_000,
         ..request_options(&policy, None)
     };
-    let before = session.request(&asked).await.unwrap();
+    let before = session.request(&options).await.unwrap();
     assert!(before.tokens < 2_000);
     let (request, compacted) = session
-        .compact_and_build_request(&asked, None, None)
+        .compact_and_build_request(&options, None, None)
         .await
         .unwrap();
     assert!(matches!(compacted, CompactOutcome::Done(_)));
     let checkpoint = request.section(SectionName::Checkpoint).unwrap();
     assert!(checkpoint.text.contains("part_"));
     let (_, again) = session
-        .compact_and_build_request(&asked, None, None)
+        .compact_and_build_request(&options, None, None)
         .await
         .unwrap();
     assert!(matches!(again, CompactOutcome::NotNeeded));

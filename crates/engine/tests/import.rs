@@ -1,4 +1,4 @@
-//! Bringing in sessions of other systems: rewinds, summaries, forks, rewritten sources.
+//! Tests of imports from other systems: rewinds, summaries, forks, rewritten sources.
 
 #![allow(clippy::unwrap_used, reason = "tests")]
 
@@ -32,7 +32,7 @@ fn forked(id: &str, of: &str, at: Option<&str>) -> IncomingItem {
     }))
 }
 
-fn said(id: &str, text: &str) -> IncomingItem {
+fn user_message(id: &str, text: &str) -> IncomingItem {
     let message = Message::text(Role::User, text);
     IncomingItem::Entry(Box::new(IncomingEntry::message(
         1,
@@ -82,9 +82,15 @@ async fn texts(session: &Session) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn a_session_is_found_again_by_what_its_system_calls_it() {
+async fn a_session_is_found_again_by_its_external_id() {
     let tl = open().await;
-    let all = || vec![session("11111111-aaaa"), said("a", "one"), said("b", "two")];
+    let all = || {
+        vec![
+            session("11111111-aaaa"),
+            user_message("a", "one"),
+            user_message("b", "two"),
+        ]
+    };
     let first = import(&tl, all()).await;
     assert_eq!(
         (first.created, first.appended, first.already_stored),
@@ -96,7 +102,7 @@ async fn a_session_is_found_again_by_what_its_system_calls_it() {
         (0, 0, 2)
     );
     let mut grown = all();
-    grown.push(said("c", "three"));
+    grown.push(user_message("c", "three"));
     assert_eq!(import(&tl, grown).await.appended, 1);
     let there = find(&tl, "11111111-aaaa").await;
     assert_eq!(texts(&there).await, ["one", "two", "three"]);
@@ -112,18 +118,18 @@ async fn a_source_that_was_rewritten_becomes_a_fork_and_the_same_one_every_time(
         &tl,
         vec![
             session(id),
-            said("a", "one"),
-            said("b", "two"),
-            said("c", "three"),
+            user_message("a", "one"),
+            user_message("b", "two"),
+            user_message("c", "three"),
         ],
     )
     .await;
     let rewritten = || {
         vec![
             session(id),
-            said("a", "one"),
-            said("b", "TWO"),
-            said("c", "three"),
+            user_message("a", "one"),
+            user_message("b", "TWO"),
+            user_message("c", "three"),
         ]
     };
     let report = import(&tl, rewritten()).await;
@@ -135,11 +141,11 @@ async fn a_source_that_was_rewritten_becomes_a_fork_and_the_same_one_every_time(
     );
 
     assert_eq!(texts(&find(&tl, id).await).await, ["one", "two", "three"]);
-    let cards = tl
+    let infos = tl
         .list_all(&throughline::SessionFilter::default())
         .await
         .unwrap();
-    let fork = cards.iter().find(|card| card.id.as_str() != id).unwrap();
+    let fork = infos.iter().find(|info| info.id.as_str() != id).unwrap();
     let fork = tl.session(&fork.id).await.unwrap();
     assert_eq!(texts(&fork).await, ["one", "TWO", "three"]);
     let lineage = fork.header().await.unwrap().lineage;
@@ -150,36 +156,54 @@ async fn a_source_that_was_rewritten_becomes_a_fork_and_the_same_one_every_time(
 }
 
 #[tokio::test]
-async fn what_goes_on_here_and_there_parts() {
+async fn a_session_continued_on_both_sides_is_forked() {
     let tl = open().await;
     let id = "11111111-aaaa";
-    import(&tl, vec![session(id), said("a", "one")]).await;
+    import(&tl, vec![session(id), user_message("a", "one")]).await;
     let here = find(&tl, id).await;
-    // A name of one's own is no reason to part.
+    // Renaming the session locally does not cause a fork.
     here.rename(Some("mine")).await.unwrap();
-    import(&tl, vec![session(id), said("a", "one"), said("b", "two")]).await;
+    import(
+        &tl,
+        vec![
+            session(id),
+            user_message("a", "one"),
+            user_message("b", "two"),
+        ],
+    )
+    .await;
     assert_eq!(texts(&here).await, ["one", "two"]);
 
     here.append(Message::text(Role::User, "said here"))
         .await
         .unwrap();
-    let grown = || vec![session(id), said("b", "two"), said("c", "said there")];
+    let grown = || {
+        vec![
+            session(id),
+            user_message("b", "two"),
+            user_message("c", "said there"),
+        ]
+    };
     let report = import(&tl, grown()).await;
     assert_eq!((report.forked, report.appended), (1, 1));
     assert_eq!(texts(&here).await, ["one", "two", "said here"]);
     let again = import(&tl, grown()).await;
     assert_eq!((again.forked, again.appended), (0, 0));
-    // And from a bookmark, where only the new is told.
+    // The same when reading resumes and only new entries are sent.
     let only_new = import(
         &tl,
-        vec![session(id), said("c", "said there"), said("d", "more")],
+        vec![
+            session(id),
+            user_message("c", "said there"),
+            user_message("d", "more"),
+        ],
     )
     .await;
     assert_eq!((only_new.forked, only_new.appended), (0, 1));
 }
 
 #[tokio::test]
-async fn going_back_hides_what_was_taken_back() {
+async fn a_rewind_hides_the_entries_after_it() {
     let tl = open().await;
     let rewound = |to: &str| ImportEvent::Rewound {
         to: Some(to.into()),
@@ -187,25 +211,23 @@ async fn going_back_hides_what_was_taken_back() {
     let all = || {
         vec![
             session("11111111-aaaa"),
-            said("a", "one"),
-            said("b", "wrong"),
+            user_message("a", "one"),
+            user_message("b", "wrong"),
             event("r", rewound("a")),
-            said("c", "right"),
+            user_message("c", "right"),
             event("x", rewound("unknown")),
         ]
     };
     import(&tl, all()).await;
     assert_eq!(import(&tl, all()).await.appended, 0);
     let there = find(&tl, "11111111-aaaa").await;
-    let standing = there.record().await.unwrap().state;
-    assert!(
-        standing.is_visible(Seq(1)) && !standing.is_visible(Seq(2)) && standing.is_visible(Seq(4))
-    );
+    let state = there.record().await.unwrap().state;
+    assert!(state.is_visible(Seq(1)) && !state.is_visible(Seq(2)) && state.is_visible(Seq(4)));
     assert_eq!(there.record().await.unwrap().info.head, Seq(4));
 }
 
 #[tokio::test]
-async fn a_compaction_becomes_a_checkpoint_over_what_it_stood_for() {
+async fn a_compaction_becomes_a_checkpoint_over_what_it_covers() {
     let tl = open().await;
     let compacted = |keeps: Option<&str>| ImportEvent::Compacted {
         summary: Summary {
@@ -219,11 +241,11 @@ async fn a_compaction_becomes_a_checkpoint_over_what_it_stood_for() {
     let all = || {
         vec![
             session("11111111-aaaa"),
-            said("a", "one"),
-            said("b", "two"),
-            said("c", "kept"),
+            user_message("a", "one"),
+            user_message("b", "two"),
+            user_message("c", "kept"),
             event("k1", compacted(Some("c"))),
-            said("d", "four"),
+            user_message("d", "four"),
             event("k2", compacted(None)),
         ]
     };
@@ -246,14 +268,18 @@ async fn a_fork_shares_what_it_repeats() {
     let tl = open().await;
     import(
         &tl,
-        vec![session("11111111-aaaa"), said("a", "one"), said("b", "two")],
+        vec![
+            session("11111111-aaaa"),
+            user_message("a", "one"),
+            user_message("b", "two"),
+        ],
     )
     .await;
     let fork = || {
         vec![
             forked("22222222-bbbb", "11111111-aaaa", None),
-            said("x", "one"),
-            said("y", "other"),
+            user_message("x", "one"),
+            user_message("y", "other"),
         ]
     };
     let report = import(&tl, fork()).await;
@@ -276,22 +302,22 @@ async fn a_fork_shares_what_it_repeats() {
 }
 
 #[tokio::test]
-async fn a_fork_that_repeats_nothing_is_made_where_it_says() {
+async fn a_fork_that_repeats_nothing_is_made_at_the_entry_it_names() {
     let tl = open().await;
     import(
         &tl,
         vec![
             session("11111111-aaaa"),
-            said("1", "one"),
-            said("3", "two"),
-            said("9", "x"),
+            user_message("1", "one"),
+            user_message("3", "two"),
+            user_message("9", "x"),
         ],
     )
     .await;
-    // Record 4 is no entry: the one before it is meant.
+    // Record 4 is not an entry: the one before it is used.
     let fork = vec![
         forked("22222222-bbbb", "11111111-aaaa", Some("4")),
-        said("10", "on"),
+        user_message("10", "on"),
     ];
     import(&tl, fork).await;
     let there = find(&tl, "22222222-bbbb").await;
@@ -299,7 +325,7 @@ async fn a_fork_that_repeats_nothing_is_made_where_it_says() {
 }
 
 #[tokio::test]
-async fn a_title_alone_makes_no_session_but_names_one_that_is_there() {
+async fn a_title_alone_creates_no_session_but_names_an_existing_one() {
     let tl = open().await;
     let titled = || ImportEvent::Titled {
         title: "Fix the Build".into(),
@@ -307,20 +333,24 @@ async fn a_title_alone_makes_no_session_but_names_one_that_is_there() {
     };
     let only = vec![session("11111111-aaaa"), event("t", titled())];
     assert_eq!(import(&tl, only.clone()).await.created, 0);
-    import(&tl, vec![session("11111111-aaaa"), said("a", "one")]).await;
+    import(
+        &tl,
+        vec![session("11111111-aaaa"), user_message("a", "one")],
+    )
+    .await;
     import(&tl, only).await;
-    let card = find(&tl, "11111111-aaaa")
+    let info = find(&tl, "11111111-aaaa")
         .await
         .record()
         .await
         .unwrap()
         .info;
-    assert_eq!(card.name.unwrap().as_str(), "fix-the-build");
-    assert_eq!(card.description.as_deref(), Some("Fix the Build"));
+    assert_eq!(info.name.unwrap().as_str(), "fix-the-build");
+    assert_eq!(info.description.as_deref(), Some("Fix the Build"));
 }
 
 #[tokio::test]
-async fn a_ledger_is_kept_and_is_its_owners_alone() {
+async fn a_ledger_is_stored_and_visible_to_its_owner_only() {
     let tl = open().await;
     let row = |read: u64| throughline::LedgerRow {
         bytes: 10,
@@ -365,7 +395,7 @@ async fn a_ledger_is_kept_and_is_its_owners_alone() {
 }
 
 #[tokio::test]
-async fn what_is_added_to_a_fork_made_here_stays_in_it() {
+async fn entries_added_to_a_local_fork_stay_in_it() {
     let tl = open().await;
     let origin = tl.create(throughline::NewSession::default()).await.unwrap();
     origin
@@ -378,7 +408,11 @@ async fn what_is_added_to_a_fork_made_here_stays_in_it() {
         ..throughline::NewSession::default()
     };
     origin.fork(None, new).await.unwrap();
-    let report = import(&tl, vec![session("22222222-bbbb"), said("x", "said there")]).await;
+    let report = import(
+        &tl,
+        vec![session("22222222-bbbb"), user_message("x", "said there")],
+    )
+    .await;
     assert_eq!((report.created, report.forked, report.appended), (0, 0, 1));
     let there = find(&tl, "22222222-bbbb").await;
     assert_eq!(texts(&there).await, ["said here", "said there"]);
@@ -386,26 +420,29 @@ async fn what_is_added_to_a_fork_made_here_stays_in_it() {
 }
 
 #[tokio::test]
-async fn a_long_session_comes_in_whole_and_in_order_however_it_is_buffered() {
+async fn a_long_session_is_imported_completely_and_in_order() {
     let folder = tempfile::tempdir().unwrap();
     let store = format!("sqlite:{}", folder.path().join("sessions.db").display());
     let tl = Throughline::open(&store).await.unwrap();
     let count = 20_000;
-    let all = |said_first: &str| {
-        let mut all = vec![session("long-session"), said("m0", said_first)];
+    let all = |first_text: &str| {
+        let mut all = vec![session("long-session"), user_message("m0", first_text)];
         for number in 1..count {
-            // Another session in between, and an entry that comes a second time much later.
+            // Another session in between, and an entry that is repeated much later.
             if number == 9_000 {
                 all.extend([
                     session("short-session"),
-                    said("s1", "Meanwhile"),
+                    user_message("s1", "Meanwhile"),
                     session("long-session"),
                 ]);
             }
             if number == 15_000 {
-                all.push(said("m0", said_first));
+                all.push(user_message("m0", first_text));
             }
-            all.push(said(&format!("m{number}"), &format!("Step {number}")));
+            all.push(user_message(
+                &format!("m{number}"),
+                &format!("Step {number}"),
+            ));
         }
         all
     };
@@ -434,37 +471,37 @@ async fn sources_are_reported_one_by_one() {
             .add(session(&format!("session-{number}")))
             .await
             .unwrap();
-        for said_here in 0..=number {
-            let text = format!("{number}.{said_here}");
-            importer.add(said(&text, &text)).await.unwrap();
+        for index in 0..=number {
+            let text = format!("{number}.{index}");
+            importer.add(user_message(&text, &text)).await.unwrap();
         }
         importer.next_source();
     }
     importer.flush().await.unwrap();
-    let told: Vec<_> = importer
+    let reports: Vec<_> = importer
         .take_finished()
         .iter()
         .map(|r| r.appended)
         .collect();
-    assert_eq!(told, [1, 2, 3]);
-    assert!(importer.take_finished().is_empty(), "each is told of once");
+    assert_eq!(reports, [1, 2, 3]);
+    assert!(importer.take_finished().is_empty(), "each is reported once");
     let rest = importer.finish().await.unwrap();
     assert_eq!((rest.created, rest.appended), (0, 0));
 }
 
 #[tokio::test]
-async fn what_two_sources_say_of_one_session_comes_in_once_and_in_order() {
+async fn a_session_from_two_sources_is_imported_once_and_in_order() {
     let tl = open().await;
     let mut importer = Importer::new(tl.clone());
     let first = [
         session("shared-session"),
-        said("a", "one"),
-        said("b", "two"),
+        user_message("a", "one"),
+        user_message("b", "two"),
     ];
     let second = [
         session("shared-session"),
-        said("b", "two"),
-        said("c", "three"),
+        user_message("b", "two"),
+        user_message("c", "three"),
     ];
     for source in [first, second] {
         for incoming in source {
@@ -473,8 +510,8 @@ async fn what_two_sources_say_of_one_session_comes_in_once_and_in_order() {
         importer.next_source();
     }
     importer.flush().await.unwrap();
-    let told = importer.take_finished();
-    let figures = told
+    let reports = importer.take_finished();
+    let figures = reports
         .iter()
         .map(|r| (r.created, r.appended, r.already_stored));
     assert_eq!(figures.collect::<Vec<_>>(), [(1, 2, 0), (0, 1, 1)]);
@@ -483,7 +520,7 @@ async fn what_two_sources_say_of_one_session_comes_in_once_and_in_order() {
 }
 
 #[tokio::test]
-async fn somebody_who_goes_on_while_a_long_session_comes_in_has_it_to_themselves() {
+async fn a_local_message_during_an_import_moves_the_rest_to_a_fork() {
     let tl = open().await;
     let mut importer = Importer::new(tl.clone());
     importer.add(session("long-session")).await.unwrap();
@@ -492,13 +529,13 @@ async fn somebody_who_goes_on_while_a_long_session_comes_in_has_it_to_themselves
         for _ in 0..count {
             number += 1;
             let text = format!("Step {number}");
-            importer.add(said(&text, &text)).await.unwrap();
+            importer.add(user_message(&text, &text)).await.unwrap();
         }
     };
     more(&mut importer, 3_000).await;
     let here = find(&tl, "long-session").await;
-    let came = texts(&here).await.len();
-    assert!(came > 0 && came < 3_000, "{came}");
+    let imported = texts(&here).await.len();
+    assert!(imported > 0 && imported < 3_000, "{imported}");
     here.append(Message::text(Role::User, "And I say"))
         .await
         .unwrap();
@@ -509,14 +546,14 @@ async fn somebody_who_goes_on_while_a_long_session_comes_in_has_it_to_themselves
         (2, 1, 6_000)
     );
 
-    let mut said = texts(&here).await;
-    assert_eq!(said.pop().as_deref(), Some("And I say"));
-    assert_eq!(said.len(), came);
-    let cards = tl
+    let mut local_texts = texts(&here).await;
+    assert_eq!(local_texts.pop().as_deref(), Some("And I say"));
+    assert_eq!(local_texts.len(), imported);
+    let infos = tl
         .list_all(&throughline::SessionFilter::default())
         .await
         .unwrap();
-    let fork = cards.iter().find(|card| card.id != *here.id()).unwrap();
+    let fork = infos.iter().find(|info| info.id != *here.id()).unwrap();
     let fork = texts(&tl.session(&fork.id).await.unwrap()).await;
     assert_eq!(fork.len(), 6_000);
     for (number, text) in (1..).zip(&fork) {
@@ -525,25 +562,25 @@ async fn somebody_who_goes_on_while_a_long_session_comes_in_has_it_to_themselves
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn whoever_speaks_all_the_while_a_session_comes_in_loses_nothing_and_nothing_doubles() {
+async fn local_writes_during_an_import_lose_and_duplicate_nothing() {
     let folder = tempfile::tempdir().unwrap();
     let store = format!("sqlite:{}", folder.path().join("sessions.db").display());
     let tl = Throughline::open(&store).await.unwrap();
     let count = 20_000;
     let all = || {
-        let step = |number| said(&format!("m{number}"), &format!("Step {number}"));
+        let step = |number| user_message(&format!("m{number}"), &format!("Step {number}"));
         std::iter::once(session("long-session")).chain((0..count).map(step))
     };
-    let speaking = tokio::spawn({
+    let writer = tokio::spawn({
         let tl = tl.clone();
         async move {
             let spec: SessionSpec = "long-session".parse().unwrap();
-            let mut spoken = 0;
-            while spoken < 40 {
+            let mut written = 0;
+            while written < 40 {
                 if let Ok(session) = tl.resolve(&spec, &[]).await {
-                    let message = Message::text(Role::User, format!("Here {spoken}"));
+                    let message = Message::text(Role::User, format!("Here {written}"));
                     session.append(message).await.unwrap();
-                    spoken += 1;
+                    written += 1;
                 }
                 tokio::task::yield_now().await;
             }
@@ -558,12 +595,12 @@ async fn whoever_speaks_all_the_while_a_session_comes_in_loses_nothing_and_nothi
         let report = importer.finish().await.unwrap();
         assert_eq!(report.failed.is_empty(), !report.should_retry);
         times += 1;
-        if !report.should_retry && speaking.is_finished() {
+        if !report.should_retry && writer.is_finished() {
             break;
         }
-        assert!(times < 100, "it comes in once nobody speaks");
+        assert!(times < 100, "the import succeeds once nobody else writes");
     }
-    speaking.await.unwrap();
+    writer.await.unwrap();
     let again = import(&tl, all().collect()).await;
     assert_eq!(
         (again.created, again.appended, again.already_stored),
@@ -572,14 +609,14 @@ async fn whoever_speaks_all_the_while_a_session_comes_in_loses_nothing_and_nothi
 
     let mut here = Vec::new();
     let mut steps = std::collections::BTreeMap::<String, u64>::new();
-    for card in tl
+    for info in tl
         .list_all(&throughline::SessionFilter::default())
         .await
         .unwrap()
     {
-        let session = tl.session(&card.id).await.unwrap();
-        let birth = session.header().await.unwrap();
-        let own = match birth.lineage {
+        let session = tl.session(&info.id).await.unwrap();
+        let header = session.header().await.unwrap();
+        let own = match header.lineage {
             Lineage::Forked { at, .. } => at.next(),
             Lineage::Root | Lineage::Continued { .. } => Seq(1),
         };

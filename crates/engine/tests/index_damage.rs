@@ -1,4 +1,4 @@
-//! Whatever happens to the files of an index, a search finds what a fresh index would.
+//! Tests that a search returns what a fresh index would, whatever happens to the index files.
 
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
@@ -22,7 +22,7 @@ async fn open(folder: &Path) -> Throughline {
 }
 
 async fn search(tl: &Throughline, typed: &str) -> Vec<String> {
-    let searching = SearchOptions {
+    let options = SearchOptions {
         query: typed,
         mode: Mode::Text,
         limit: 50,
@@ -32,8 +32,8 @@ async fn search(tl: &Throughline, typed: &str) -> Vec<String> {
         zone: &TimeZone::UTC,
         index_wait: IndexWait::Unlimited,
     };
-    let searched = tl.search(&searching).await.unwrap();
-    let hits = searched.found.hits.into_iter();
+    let results = tl.search(&options).await.unwrap();
+    let hits = results.found.hits.into_iter();
     let mut found: Vec<String> = hits
         .map(|hit| format!("{}/{} {}", hit.session, hit.seq, hit.text))
         .collect();
@@ -51,7 +51,7 @@ async fn search_all(tl: &Throughline) -> Vec<Vec<String>> {
     all
 }
 
-/// A store whose index has several segments, and deletes in them.
+/// Fills a store so that its index has several segments with deletions.
 async fn fill_store(folder: &Path) {
     let tl = open(folder).await;
     for name in ["one", "two", "three"] {
@@ -126,28 +126,33 @@ const DAMAGES: [(&str, Damage); 6] = [
 ];
 
 #[test]
-fn a_damaged_file_never_changes_what_is_found() {
+fn a_damaged_file_never_changes_the_results() {
     let folder = tempfile::tempdir().unwrap();
-    let (whole, index) = (
-        folder.path().join("whole"),
+    let (intact, index) = (
+        folder.path().join("intact"),
         folder.path().join("sessions.index"),
     );
     block_on(async {
         fill_store(folder.path()).await;
-        copy(&index, &whole);
+        copy(&index, &intact);
         fs::remove_dir_all(&index).unwrap();
         let tl = open(folder.path()).await;
         let fresh = search_all(&tl).await;
         tl.close().await.unwrap();
         assert_eq!(fresh[0].len(), 18);
         let mut rebuilt = 0;
-        for file in files(&whole) {
-            for (how, damage) in DAMAGES {
-                copy(&whole, &index);
-                let name = file.strip_prefix(&whole).unwrap();
+        for file in files(&intact) {
+            for (damage_name, damage) in DAMAGES {
+                copy(&intact, &index);
+                let name = file.strip_prefix(&intact).unwrap();
                 damage(&index.join(name));
                 let tl = open(folder.path()).await;
-                assert_eq!(search_all(&tl).await, fresh, "{} {how}", name.display());
+                assert_eq!(
+                    search_all(&tl).await,
+                    fresh,
+                    "{} {damage_name}",
+                    name.display()
+                );
                 match tl.take_index_rebuild() {
                     Some(IndexRebuild::Damaged) => rebuilt += 1,
                     other => assert_eq!(other, None),

@@ -1,4 +1,4 @@
-//! A store that moved back in time: searches find what it has now, and nothing else.
+//! Tests of stores that moved back in time: a search finds only what the store contains now.
 
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
@@ -24,7 +24,7 @@ async fn open(folder: &Path) -> Throughline {
 }
 
 async fn search(tl: &Throughline, typed: &str) -> Vec<String> {
-    let searching = SearchOptions {
+    let options = SearchOptions {
         query: typed,
         mode: Mode::Text,
         limit: 100,
@@ -34,14 +34,14 @@ async fn search(tl: &Throughline, typed: &str) -> Vec<String> {
         zone: &TimeZone::UTC,
         index_wait: IndexWait::Unlimited,
     };
-    let searched = tl.search(&searching).await.unwrap();
-    let hits = searched.found.hits.into_iter();
+    let results = tl.search(&options).await.unwrap();
+    let hits = results.found.hits.into_iter();
     let mut found: Vec<String> = hits.map(|hit| hit.text).collect();
     found.sort();
     found
 }
 
-async fn say(tl: &Throughline, name: &str, texts: &[&str]) {
+async fn append_messages(tl: &Throughline, name: &str, texts: &[&str]) {
     let session = tl.create(NewSession::named(name).unwrap()).await.unwrap();
     for text in texts {
         let message = Message::text(Role::User, *text);
@@ -53,7 +53,7 @@ fn store_file(folder: &Path, suffix: &str) -> std::path::PathBuf {
     folder.join(format!("sessions.db{suffix}"))
 }
 
-/// Puts an older file in the place of a store's.
+/// Replaces a store's file by an older one.
 fn restore_older_file(folder: &Path, older: &Path) {
     for suffix in ["", "-wal", "-shm"] {
         let _ = fs::remove_file(store_file(folder, suffix));
@@ -62,17 +62,17 @@ fn restore_older_file(folder: &Path, older: &Path) {
 }
 
 #[test]
-fn after_an_older_file_is_put_back_only_what_it_has_is_found() {
-    // With fewer, as many and more entries after it was put back than the index had.
+fn after_an_older_file_is_restored_only_its_content_is_found() {
+    // With fewer, as many and more entries after the restore than the index had.
     for later in [0, 1, 2, 3, 4, 5, 20] {
         let folder = tempfile::tempdir().unwrap();
         let backup = folder.path().join("backup.db");
         block_on(async {
             let tl = open(folder.path()).await;
-            say(&tl, "one", &["heron before the backup"]).await;
+            append_messages(&tl, "one", &["heron before the backup"]).await;
             assert_eq!(search(&tl, "heron").await.len(), 1);
             tl.backup(&backup, &|_, _| {}).await.unwrap();
-            say(&tl, "two", &["heron that is lost", "heron that is erased"]).await;
+            append_messages(&tl, "two", &["heron that is lost", "heron that is erased"]).await;
             let two = tl.resolve(&"two".parse().unwrap(), &[]).await.unwrap();
             two.erase(&[Seq(2)], None).await.unwrap();
             assert_eq!(search(&tl, "heron").await.len(), 2);
@@ -84,13 +84,13 @@ fn after_an_older_file_is_put_back_only_what_it_has_is_found() {
             let texts: Vec<String> = (0..later).map(|at| format!("heron after {at}")).collect();
             if later > 0 {
                 let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
-                say(&tl, "three", &texts).await;
+                append_messages(&tl, "three", &texts).await;
             }
             expected.extend(texts);
             expected.sort();
             assert_eq!(search(&tl, "heron").await, expected, "{later} later");
             assert_eq!(tl.take_index_rebuild(), Some(IndexRebuild::Mismatch));
-            // Once: it matches from then on.
+            // Only once: the index matches from then on.
             assert_eq!(search(&tl, "heron").await, expected);
             assert_eq!(tl.take_index_rebuild(), None);
         });
@@ -98,33 +98,33 @@ fn after_an_older_file_is_put_back_only_what_it_has_is_found() {
 }
 
 #[test]
-fn after_the_write_ahead_log_is_lost_only_what_is_left_is_found() {
+fn after_the_write_ahead_log_is_lost_only_the_rest_is_found() {
     let folder = tempfile::tempdir().unwrap();
     let copy = folder.path().join("copy.db");
     block_on(async {
         let tl = open(folder.path()).await;
-        say(&tl, "one", &["heron in the file"]).await;
+        append_messages(&tl, "one", &["heron in the file"]).await;
         tl.close().await.unwrap();
         let tl = open(folder.path()).await;
         fs::copy(store_file(folder.path(), ""), &copy).unwrap();
-        say(&tl, "two", &["heron in the log"]).await;
+        append_messages(&tl, "two", &["heron in the log"]).await;
         assert_eq!(search(&tl, "heron").await.len(), 2);
         tl.close().await.unwrap();
         restore_older_file(folder.path(), &copy);
         let tl = open(folder.path()).await;
-        say(&tl, "three", &["crane instead"]).await;
+        append_messages(&tl, "three", &["crane instead"]).await;
         assert_eq!(search(&tl, "heron").await, ["heron in the file"]);
         assert_eq!(search(&tl, "crane").await[..], ["crane instead"]);
     });
 }
 
 #[test]
-fn what_is_erased_and_removed_does_not_cause_a_rebuild() {
+fn erasing_and_removing_does_not_cause_a_rebuild() {
     let folder = tempfile::tempdir().unwrap();
     block_on(async {
         for name in ["one", "two", "three"] {
             let tl = open(folder.path()).await;
-            say(&tl, name, &["a heron", "another heron", "a third heron"]).await;
+            append_messages(&tl, name, &["a heron", "another heron", "a third heron"]).await;
             search(&tl, "heron").await;
             let session = tl.resolve(&name.parse().unwrap(), &[]).await.unwrap();
             session.erase(&[Seq(3)], None).await.unwrap();

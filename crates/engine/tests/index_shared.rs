@@ -1,4 +1,4 @@
-//! Several processes and several stores over one index: nobody is shown what is not theirs.
+//! Tests of several processes and stores that share an index: each finds only its own entries.
 
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
@@ -23,7 +23,7 @@ async fn open(folder: &Path, name: &str) -> Throughline {
 }
 
 async fn search(tl: &Throughline, typed: &str) -> Vec<String> {
-    let searching = SearchOptions {
+    let options = SearchOptions {
         query: typed,
         mode: Mode::Text,
         limit: 1_000,
@@ -33,8 +33,8 @@ async fn search(tl: &Throughline, typed: &str) -> Vec<String> {
         zone: &TimeZone::UTC,
         index_wait: IndexWait::Unlimited,
     };
-    let searched = tl.search(&searching).await.unwrap();
-    let hits = searched.found.hits.into_iter();
+    let results = tl.search(&options).await.unwrap();
+    let hits = results.found.hits.into_iter();
     let mut found: Vec<String> = hits.map(|hit| hit.text).collect();
     found.sort();
     found
@@ -65,7 +65,7 @@ async fn assert_healthy(tl: &Throughline) {
 
 /// `a.db` and `a.sqlite` both have `a.index`.
 #[test]
-fn two_stores_that_share_an_index_by_name_find_only_what_is_theirs() {
+fn two_stores_with_the_same_index_name_find_only_their_own_entries() {
     let folder = tempfile::tempdir().unwrap();
     block_on(async {
         let one = open(folder.path(), "a.db").await;
@@ -75,7 +75,7 @@ fn two_stores_that_share_an_index_by_name_find_only_what_is_theirs() {
             say(&one, &name, &[heron]).await;
             say(&other, &name, &[format!("heron other {round}")]).await;
             if round == 2 {
-                // What is gone cannot be compared with what the index has of it.
+                // Removed entries cannot be compared with what the index contains.
                 purge(&one, "s2").await;
             }
             for (tl, which) in [(&one, "one"), (&other, "other"), (&one, "one")] {
@@ -89,9 +89,9 @@ fn two_stores_that_share_an_index_by_name_find_only_what_is_theirs() {
     });
 }
 
-/// Two servers append, purge and search at once, over one file and its index.
+/// Two servers append, purge and search concurrently, sharing a file and its index.
 #[test]
-fn what_is_purged_while_others_index_is_never_found_again() {
+fn entries_purged_during_indexing_are_never_found_again() {
     let folder = tempfile::tempdir().unwrap();
     block_on(async {
         let one = open(folder.path(), "a.db").await;

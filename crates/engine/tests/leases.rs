@@ -1,4 +1,4 @@
-//! Work that must happen once, with several engines over one store.
+//! Tests of leases: work that only one of several engines on a store may do.
 
 #![allow(clippy::unwrap_used, reason = "tests")]
 
@@ -21,7 +21,7 @@ use throughline_postgres::test_database::TestDatabase;
 const WINDOW: u64 = 2_000;
 const SOON: Duration = Duration::from_millis(200);
 
-/// A place for a store, which goes with it.
+/// A temporary store, removed when dropped.
 enum TestStore {
     File(tempfile::TempDir),
     Database(TestDatabase),
@@ -37,7 +37,7 @@ impl TestStore {
     async fn open(&self) -> Throughline {
         let url = match self {
             Self::File(folder) => format!("sqlite:{}", folder.path().join("s.db").display()),
-            Self::Database(trial) => trial.url(),
+            Self::Database(database) => database.url(),
         };
         Throughline::open(&url).await.unwrap()
     }
@@ -59,22 +59,22 @@ fn compact_options(model: &dyn Summarizer) -> CompactOptions<'_> {
     }
 }
 
-/// A session with more in it than a model is to be sent.
+/// Creates a session that is longer than the model's window.
 async fn create_long_session(tl: &Throughline) -> SessionId {
     let session = tl.create(NewSession::default()).await.unwrap();
     for n in 0..60 {
-        let said = format!("Step {n}: look at src/part_{n}.rs and tell me what it does there");
+        let question = format!("Step {n}: look at src/part_{n}.rs and tell me what it does there");
         let answer = format!("It parses part {n}. We decided to keep {n} retries. TODO: test it.");
-        for (role, text) in [(Role::User, said), (Role::Assistant, answer)] {
+        for (role, text) in [(Role::User, question), (Role::Assistant, answer)] {
             session.append(Message::text(role, text)).await.unwrap();
         }
     }
     session.id().clone()
 }
 
-/// Such a session, as two engines know it.
-async fn two_engines(place: &TestStore) -> [Session; 2] {
-    let (one, two) = (place.open().await, place.open().await);
+/// Opens a long session in two engines.
+async fn two_engines(test_store: &TestStore) -> [Session; 2] {
+    let (one, two) = (test_store.open().await, test_store.open().await);
     let id = create_long_session(&one).await;
     [one.session_unchecked(&id), two.session_unchecked(&id)]
 }
@@ -88,7 +88,7 @@ fn block_on<T>(test: impl Future<Output = T>) -> T {
     runtime.enable_all().build().unwrap().block_on(test)
 }
 
-/// Counts how often it is asked, and takes its time.
+/// A slow summarizer that counts its calls.
 #[derive(Debug, Default)]
 struct CountingSummarizer(AtomicUsize);
 
@@ -100,28 +100,28 @@ impl Summarizer for CountingSummarizer {
 
     async fn summarize(
         &self,
-        brief: &SummaryRequest<'_>,
+        request: &SummaryRequest<'_>,
     ) -> Result<GeneratedSummary, SummarizeError> {
         self.0.fetch_add(1, Ordering::Relaxed);
         tokio::time::sleep(SOON).await;
-        ExtractiveSummarizer.summarize(brief).await
+        ExtractiveSummarizer.summarize(request).await
     }
 }
 
 #[test]
-fn of_engines_that_compact_at_once_one_asks_the_model() {
-    for place in TestStore::all() {
+fn of_concurrent_compactions_only_one_calls_the_model() {
+    for test_store in TestStore::all() {
         block_on(async {
-            let [one, two] = two_engines(&place).await;
+            let [one, two] = two_engines(&test_store).await;
             let model = CountingSummarizer::default();
 
-            let compacting = compact_options(&model);
-            let (a, b) = tokio::join!(one.compact(&compacting), two.compact(&compacting));
+            let options = compact_options(&model);
+            let (a, b) = tokio::join!(one.compact(&options), two.compact(&options));
 
             let (a, b) = (a.unwrap(), b.unwrap());
-            let went = [&a, &b].map(|c| matches!(c, CompactOutcome::Done(_)));
+            let succeeded = [&a, &b].map(|c| matches!(c, CompactOutcome::Done(_)));
             assert!(
-                went == [true, false] || went == [false, true],
+                succeeded == [true, false] || succeeded == [false, true],
                 "{a:?} {b:?}"
             );
             assert_eq!(model.0.load(Ordering::Relaxed), 1);
@@ -131,35 +131,35 @@ fn of_engines_that_compact_at_once_one_asks_the_model() {
 }
 
 #[test]
-fn a_turn_that_was_overtaken_is_sent_what_the_other_left() {
-    for place in TestStore::all() {
+fn a_superseded_compaction_uses_the_other_checkpoint() {
+    for test_store in TestStore::all() {
         block_on(async {
-            let [one, two] = two_engines(&place).await;
+            let [one, two] = two_engines(&test_store).await;
             let model = CountingSummarizer::default();
-            let compacting = compact_options(&model);
-            let asking = RequestOptions::new(compacting.policy, WINDOW, Encoding::Rough);
-            let (done, asked) = tokio::join!(
-                one.compact(&compacting),
-                two.compact_and_build_request(&asking, Some(&model), None)
+            let options = compact_options(&model);
+            let request_options = RequestOptions::new(options.policy, WINDOW, Encoding::Rough);
+            let (done, built) = tokio::join!(
+                one.compact(&options),
+                two.compact_and_build_request(&request_options, Some(&model), None)
             );
 
-            let (done, (request, overtaken)) = (done.unwrap(), asked.unwrap());
+            let (done, (request, overtaken)) = (done.unwrap(), built.unwrap());
             assert_eq!(model.0.load(Ordering::Relaxed), 1);
             assert_ne!(
                 matches!(done, CompactOutcome::Done(_)),
                 matches!(overtaken, CompactOutcome::Done(_))
             );
-            let again = two.request(&asking).await.unwrap();
+            let again = two.request(&request_options).await.unwrap();
             assert_eq!(request.messages, again.messages);
         });
     }
 }
 
 #[test]
-fn whoever_dies_at_it_is_replaced() {
-    for place in TestStore::all() {
+fn a_process_that_dies_is_replaced() {
+    for test_store in TestStore::all() {
         block_on(async {
-            let tl = place.open().await;
+            let tl = test_store.open().await;
             let id = create_long_session(&tl).await;
             let name = format!("compact {id}");
             let dead = tl.store().acquire_lease(tl.owner(), &name, "dead", SOON);
@@ -179,7 +179,7 @@ fn whoever_dies_at_it_is_replaced() {
 }
 
 #[test]
-fn whoever_stops_in_the_middle_keeps_nobody_waiting() {
+fn a_cancelled_compaction_releases_its_lease() {
     #[derive(Debug)]
     struct NeverEndingSummarizer(tokio::sync::Notify);
 
@@ -198,17 +198,17 @@ fn whoever_stops_in_the_middle_keeps_nobody_waiting() {
         }
     }
 
-    for place in TestStore::all() {
+    for test_store in TestStore::all() {
         block_on(async {
-            let tl = place
+            let tl = test_store
                 .open()
                 .await
                 .with_lease_term(Duration::from_secs(3_600));
             let session = tl.session_unchecked(&create_long_session(&tl).await);
             let endless = NeverEndingSummarizer(tokio::sync::Notify::new());
-            let compacting_endlessly = compact_options(&endless);
+            let options = compact_options(&endless);
             tokio::select! {
-                _ = session.compact(&compacting_endlessly) => panic!("it ended"),
+                _ = session.compact(&options) => panic!("it ended"),
                 () = endless.0.notified() => {}
             }
 
@@ -223,26 +223,19 @@ fn whoever_stops_in_the_middle_keeps_nobody_waiting() {
     }
 }
 
-/// Says that it was asked, and does nothing more until it is told to.
+/// A summarizer that signals its start and blocks until it is resumed.
 #[derive(Debug)]
 struct BlockingSummarizer {
     started: Sender<()>,
-    go_on: std::sync::Mutex<Receiver<()>>,
+    resume: std::sync::Mutex<Receiver<()>>,
 }
 
 impl BlockingSummarizer {
     fn new() -> (Self, Receiver<()>, Sender<()>) {
-        let (asked, was_asked) = channel();
-        let (tell, go_on) = channel();
-        let go_on = std::sync::Mutex::new(go_on);
-        (
-            Self {
-                started: asked,
-                go_on,
-            },
-            was_asked,
-            tell,
-        )
+        let (started, has_started) = channel();
+        let (resume_sender, resume) = channel();
+        let resume = std::sync::Mutex::new(resume);
+        (Self { started, resume }, has_started, resume_sender)
     }
 }
 
@@ -254,25 +247,25 @@ impl Summarizer for BlockingSummarizer {
 
     async fn summarize(
         &self,
-        brief: &SummaryRequest<'_>,
+        request: &SummaryRequest<'_>,
     ) -> Result<GeneratedSummary, SummarizeError> {
         self.started.send(()).unwrap();
-        // In the way of everything else this engine does: the lease is not renewed.
-        self.go_on.lock().unwrap().recv().unwrap();
-        ExtractiveSummarizer.summarize(brief).await
+        // Blocks the whole engine, so the lease is not renewed.
+        self.resume.lock().unwrap().recv().unwrap();
+        ExtractiveSummarizer.summarize(request).await
     }
 }
 
 #[test]
-fn whoever_was_only_slow_is_refused() {
-    for place in TestStore::all() {
-        let place = Arc::new(place);
-        let id = block_on(async { create_long_session(&place.open().await).await });
+fn a_process_that_lost_its_lease_is_refused() {
+    for test_store in TestStore::all() {
+        let test_store = Arc::new(test_store);
+        let id = block_on(async { create_long_session(&test_store.open().await).await });
         let compact = |model: BlockingSummarizer, term: Duration| {
-            let (place, id) = (Arc::clone(&place), id.clone());
+            let (test_store, id) = (Arc::clone(&test_store), id.clone());
             std::thread::spawn(move || {
                 block_on(async {
-                    let tl = place.open().await.with_lease_term(term);
+                    let tl = test_store.open().await.with_lease_term(term);
                     tl.session_unchecked(&id)
                         .compact(&compact_options(&model))
                         .await
@@ -280,46 +273,46 @@ fn whoever_was_only_slow_is_refused() {
                 })
             })
         };
-        let (slow, slow_was_asked, go_on_slow) = BlockingSummarizer::new();
-        let (next, next_was_asked, go_on_next) = BlockingSummarizer::new();
+        let (slow, slow_started, resume_slow) = BlockingSummarizer::new();
+        let (next, next_started, resume_next) = BlockingSummarizer::new();
         let slow = compact(slow, SOON);
-        slow_was_asked.recv().unwrap();
+        slow_started.recv().unwrap();
         let next = compact(next, Duration::from_secs(3_600));
-        next_was_asked.recv().unwrap();
+        next_started.recv().unwrap();
 
-        // The next one has not appended yet: the log is as the slow one knows it.
-        go_on_slow.send(()).unwrap();
+        // The next one has not appended yet, so the log is unchanged for the slow one.
+        resume_slow.send(()).unwrap();
         let slow = slow.join().unwrap();
         assert!(matches!(slow, CompactOutcome::Superseded), "{slow:?}");
-        go_on_next.send(()).unwrap();
+        resume_next.send(()).unwrap();
         let next = next.join().unwrap();
         assert!(matches!(next, CompactOutcome::Done(_)), "{next:?}");
         block_on(async {
-            let tl = place.open().await;
+            let tl = test_store.open().await;
             assert_eq!(checkpoints(&tl.session_unchecked(&id)).await, 1);
         });
     }
 }
 
-/// A model that says that it was asked, and answers when it is told to.
+/// A model that signals its start and answers when it is resumed.
 #[derive(Debug)]
 struct BlockingModel {
     answer: &'static str,
     started: Sender<()>,
-    go_on: std::sync::Mutex<Receiver<()>>,
+    resume: std::sync::Mutex<Receiver<()>>,
 }
 
 impl BlockingModel {
     fn new(answer: &'static str) -> (Self, Receiver<()>, Sender<()>) {
-        let (asked, was_asked) = channel();
-        let (tell, go_on) = channel();
-        let go_on = std::sync::Mutex::new(go_on);
+        let (started, has_started) = channel();
+        let (resume_sender, resume) = channel();
+        let resume = std::sync::Mutex::new(resume);
         let model = Self {
             answer,
-            started: asked,
-            go_on,
+            started,
+            resume,
         };
-        (model, was_asked, tell)
+        (model, has_started, resume_sender)
     }
 }
 
@@ -339,8 +332,8 @@ impl Model for BlockingModel {
         _: &mut (dyn FnMut(Delta) + Send),
     ) -> Result<Answer, PartialAnswer> {
         self.started.send(()).unwrap();
-        // In the way of everything else this engine does: the claim is not renewed.
-        self.go_on.lock().unwrap().recv().unwrap();
+        // Blocks the whole engine, so the claim is not renewed.
+        self.resume.lock().unwrap().recv().unwrap();
         Ok(Answer {
             content: Content::text(self.answer),
             usage: None,
@@ -350,7 +343,7 @@ impl Model for BlockingModel {
     }
 }
 
-/// Answers the last message, as whoever is asked to.
+/// Claims a turn and answers the last message.
 async fn answer_last(session: &Session, model: &BlockingModel) -> Result<(), Error> {
     let claim = session.claim_turn().await?;
     let policy = Policy::default();
@@ -385,51 +378,51 @@ async fn answers(session: &Session) -> Vec<String> {
 }
 
 #[test]
-fn whoever_stalls_in_a_turn_appends_no_second_answer() {
-    for place in TestStore::all() {
-        let place = Arc::new(place);
+fn a_process_that_stalls_in_a_turn_appends_no_second_answer() {
+    for test_store in TestStore::all() {
+        let test_store = Arc::new(test_store);
         let id = block_on(async {
-            let tl = place.open().await;
+            let tl = test_store.open().await;
             let session = tl.create(NewSession::default()).await.unwrap();
             let question = Message::text(Role::User, "What now?");
             session.append(question).await.unwrap();
             session.id().clone()
         });
         let answer = |model: BlockingModel, term: Duration| {
-            let (place, id) = (Arc::clone(&place), id.clone());
+            let (test_store, id) = (Arc::clone(&test_store), id.clone());
             std::thread::spawn(move || {
                 block_on(async {
-                    let tl = place.open().await.with_lease_term(term);
+                    let tl = test_store.open().await.with_lease_term(term);
                     Box::pin(answer_last(&tl.session_unchecked(&id), &model)).await
                 })
             })
         };
-        let (stalled, stalled_was_asked, go_on_stalled) = BlockingModel::new("late");
-        let (next, next_was_asked, go_on_next) = BlockingModel::new("in time");
+        let (stalled, stalled_started, resume_stalled) = BlockingModel::new("late");
+        let (next, next_started, resume_next) = BlockingModel::new("in time");
         let stalled = answer(stalled, SOON);
-        stalled_was_asked.recv().unwrap();
+        stalled_started.recv().unwrap();
         let next = answer(next, Duration::from_secs(3_600));
-        next_was_asked.recv().unwrap();
+        next_started.recv().unwrap();
 
-        // The next one has not answered yet: nothing in the log is in the way.
-        go_on_stalled.send(()).unwrap();
+        // The next one has not answered yet, so the log is unchanged for the stalled one.
+        resume_stalled.send(()).unwrap();
         let stalled = stalled.join().unwrap().unwrap_err();
         let is_lost = matches!(stalled, Error::Store(StoreError::LeaseLost { .. }));
         assert!(is_lost, "{stalled:?}");
-        go_on_next.send(()).unwrap();
+        resume_next.send(()).unwrap();
         next.join().unwrap().unwrap();
         block_on(async {
-            let tl = place.open().await;
+            let tl = test_store.open().await;
             assert_eq!(answers(&tl.session_unchecked(&id)).await, ["in time"]);
         });
     }
 }
 
 #[test]
-fn a_wait_says_whom_it_is_for() {
-    for place in TestStore::all() {
+fn a_wait_reports_the_lease_holder() {
+    for test_store in TestStore::all() {
         block_on(async {
-            let (one, two) = (place.open().await, place.open().await);
+            let (one, two) = (test_store.open().await, test_store.open().await);
             let session = one.create(NewSession::default()).await.unwrap();
             let one = one.with_description("tl serve, process 12 on host");
             let claim = one
@@ -461,10 +454,10 @@ fn a_wait_says_whom_it_is_for() {
 }
 
 #[test]
-fn purges_at_once_do_everything_once() {
-    for place in TestStore::all() {
+fn concurrent_purges_do_everything_once() {
+    for test_store in TestStore::all() {
         block_on(async {
-            let (one, two) = (place.open().await, place.open().await);
+            let (one, two) = (test_store.open().await, test_store.open().await);
             for _ in 0..6 {
                 let old = one.create(NewSession::default()).await.unwrap();
                 one.trash(old.id()).await.unwrap();

@@ -1,4 +1,4 @@
-//! Copying a whole store into another, of whatever kind.
+//! Tests of copying a whole store into another of any kind.
 
 #![allow(clippy::unwrap_used, reason = "a test")]
 
@@ -18,9 +18,9 @@ fn session(owner: &str, id: &str) -> SessionRef {
 }
 
 async fn create_session(tl: &Throughline, of: &SessionRef, key: Option<&str>) {
-    let mut birth = SessionHeader::new(of.id.clone(), timestamp(0));
-    birth.key = key.map(|key| key.parse().unwrap());
-    tl.store().create(&of.owner, birth).await.unwrap();
+    let mut header = SessionHeader::new(of.id.clone(), timestamp(0));
+    header.key = key.map(|key| key.parse().unwrap());
+    tl.store().create(&of.owner, header).await.unwrap();
 }
 
 async fn say(tl: &Throughline, to: &SessionRef, text: &str) {
@@ -32,7 +32,7 @@ async fn say(tl: &Throughline, to: &SessionRef, text: &str) {
         .unwrap();
 }
 
-/// Some of everything, of two owners.
+/// Fills a store with all kinds of content for two owners.
 async fn fill(tl: &Throughline) {
     let store = tl.store();
     for owner in ["alice", "bob"] {
@@ -51,7 +51,7 @@ async fn fill(tl: &Throughline) {
         let branch = session(owner, "branch");
         store.fork(&branch, Seq(2_401), twig).await.unwrap();
 
-        // One that was thrown away, and whose key another has now.
+        // A trashed session whose key another one has now.
         let old = session(owner, "old");
         create_session(tl, &old, Some("bot:7")).await;
         say(tl, &old, "old words").await;
@@ -81,12 +81,12 @@ async fn copy(from: &Throughline, to: &Throughline) -> MigrationReport {
     migrated
 }
 
-/// Fills one store, copies it into another, changes it, and copies it again.
+/// Fills a store, copies it into another, changes it, and copies it again.
 async fn check_repeated_copies(from: &Throughline, to: &Throughline) {
     fill(from).await;
     let first = copy(from, to).await;
     assert_eq!((first.owners, first.sessions), (2, 10));
-    // Own entries only: what forks share is not copied for them.
+    // Own entries only: the shared entries of forks are not copied again.
     assert_eq!(first.copied, 2 * (2_500 + 1 + 1 + 1));
     assert_eq!(first.entries, 2 * (2_500 + 2_401 + 2_401 + 1 + 1));
     assert_eq!((first.blobs, first.missing_blobs), (2, 0));
@@ -95,7 +95,7 @@ async fn check_repeated_copies(from: &Throughline, to: &Throughline) {
     assert_eq!((again.copied, again.blobs), (0, 0));
     assert_eq!(again.entries, first.entries);
 
-    // What happens meanwhile comes the next time.
+    // Later changes are copied by the next migration.
     say(from, &session("alice", "long"), "later").await;
     say(from, &session("alice", "a-twig"), "later still").await;
     let store = from.store();
@@ -140,7 +140,7 @@ async fn a_store_is_copied_from_a_file_into_a_database_and_back() {
 }
 
 #[tokio::test]
-async fn a_store_that_is_written_to_is_copied_all_the_same() {
+async fn a_store_is_copied_while_it_is_written_to() {
     let Some(trial) = TestDatabase::new() else {
         return;
     };
@@ -163,7 +163,7 @@ async fn a_store_that_is_written_to_is_copied_all_the_same() {
             }
         })
     };
-    // What came after it was looked at is not there yet, and nothing else is amiss.
+    // Entries written after the last pass are missing; nothing else differs.
     let during = migrate(from.store(), to.store(), &|_, _| ()).await.unwrap();
     for differing in &during.differing {
         assert_eq!(differing.session.as_str(), "new", "{differing:?}");
@@ -174,7 +174,7 @@ async fn a_store_that_is_written_to_is_copied_all_the_same() {
 }
 
 #[tokio::test]
-async fn what_has_diverged_is_reported_and_left_alone() {
+async fn diverged_sessions_are_reported_and_left_unchanged() {
     let from = Throughline::open("memory:").await.unwrap();
     let to = Throughline::open("memory:").await.unwrap();
     let of = session("alice", "s");
@@ -186,6 +186,9 @@ async fn what_has_diverged_is_reported_and_left_alone() {
     let migrated = migrate(from.store(), to.store(), &|_, _| ()).await.unwrap();
     assert_eq!(migrated.differing.len(), 1);
     assert_eq!(migrated.only_there[0].session.as_str(), "extra");
-    let kept = to.store().read(&of, throughline::ReadRange::tail(9)).await;
-    assert_eq!(kept.unwrap()[0].message().unwrap().content.to_text(), "two");
+    let entries = to.store().read(&of, throughline::ReadRange::tail(9)).await;
+    assert_eq!(
+        entries.unwrap()[0].message().unwrap().content.to_text(),
+        "two"
+    );
 }

@@ -1,4 +1,4 @@
-//! Finding what was said: across sessions, within owners, behind appends, after erasures.
+//! Tests of search and recall: across sessions, per owner, after appends and erasures.
 
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
@@ -19,8 +19,8 @@ fn block_on<T>(work: impl Future<Output = T>) -> T {
     runtime.enable_all().build().unwrap().block_on(work)
 }
 
-/// Gives each case a test on a store in memory, whose index is in a folder, and one on a
-/// database, which has its index in it.
+/// Runs each case on a store in memory, whose index is in a folder, and on a database, which
+/// contains its index.
 macro_rules! on_every_store {
     ($($case:ident),+ $(,)?) => {
         mod in_memory {
@@ -50,16 +50,16 @@ on_every_store!(
     what_was_just_said_is_found,
     nobody_finds_what_is_anothers,
     filters_narrow_by_session_tag_project_and_role,
-    what_is_in_the_trash_or_erased_is_not_found,
+    trashed_and_erased_entries_are_not_found,
     a_fork_finds_what_it_shares,
     a_search_that_does_not_wait_reports_the_index_lag,
-    a_request_brings_back_what_is_relevant_to_the_message,
-    what_is_in_view_is_not_brought_back_again,
-    the_offline_agent_quotes_what_was_said_in_another_session,
+    a_request_recalls_what_is_relevant_to_the_message,
+    what_the_model_sees_is_not_recalled,
+    the_offline_agent_quotes_another_session,
     a_question_asked_a_hundred_times_does_not_hide_its_answer,
-    what_another_window_just_said_is_waited_for,
-    the_offline_agent_quotes_what_was_said_just_before,
-    large_entries_are_indexed_a_few_at_a_time,
+    a_request_waits_for_messages_of_another_process,
+    the_offline_agent_quotes_the_previous_messages,
+    large_entries_are_indexed_in_small_batches,
 );
 
 fn project(id: &str) -> ProjectId {
@@ -103,28 +103,28 @@ fn search_options(typed: &str) -> SearchOptions<'_> {
     }
 }
 
-/// What is found that has the first word, the best first: what stands beside it is found
-/// as well, further down.
+/// Returns the hits that contain the first word, best first. Neighbouring passages are found
+/// as well, with lower scores.
 async fn search_texts(tl: &Throughline, typed: &str) -> Vec<String> {
     let word = typed.split(' ').next().unwrap().to_owned();
-    let searched = tl.search(&search_options(typed)).await.unwrap();
-    let hits = searched.found.hits.into_iter();
+    let results = tl.search(&search_options(typed)).await.unwrap();
+    let hits = results.found.hits.into_iter();
     let texts = hits.map(|hit| hit.text);
     texts
         .filter(|text| text.to_lowercase().contains(&word))
         .collect()
 }
 
-/// What a message would bring back in a session.
+/// Returns the excerpts that a message recalls in a session.
 async fn recalled_entries(session: &Session, message: &str, policy: &str) -> Vec<Seq> {
     let policy = Policy::preset(policy).unwrap();
     let message = Content::text(message);
-    let asking = RequestOptions {
+    let options = RequestOptions {
         budget: Some(2_000),
         message: Some(&message),
         ..RequestOptions::new(&policy, 100_000, Encoding::Rough)
     };
-    let request = session.request(&asking).await.unwrap();
+    let request = session.request(&options).await.unwrap();
     let section = request.section(SectionName::Recalled).unwrap();
     section.entries.iter().map(|entry| entry.seq).collect()
 }
@@ -177,7 +177,7 @@ async fn filters_narrow_by_session_tag_project_and_role(tl: Throughline) {
     assert!(unknown.unwrap_err().to_string().contains("nowhere"));
 }
 
-async fn what_is_in_the_trash_or_erased_is_not_found(tl: Throughline) {
+async fn trashed_and_erased_entries_are_not_found(tl: Throughline) {
     let one = session(&tl, "one", None, &["the walrus sings", "the otter dances"]).await;
     let two = session(&tl, "two", None, &["a walrus swims"]).await;
     assert_eq!(search_texts(&tl, "walrus").await.len(), 2);
@@ -204,11 +204,11 @@ async fn a_search_that_does_not_wait_reports_the_index_lag(tl: Throughline) {
         index_wait: IndexWait::For(Duration::ZERO),
         ..search_options("heron")
     };
-    let searched = tl.search(&hasty).await.unwrap();
-    assert_eq!((searched.found.hits.len(), searched.lag), (0, 2));
+    let results = tl.search(&hasty).await.unwrap();
+    assert_eq!((results.found.hits.len(), results.lag), (0, 2));
 }
 
-async fn a_request_brings_back_what_is_relevant_to_the_message(tl: Throughline) {
+async fn a_request_recalls_what_is_relevant_to_the_message(tl: Throughline) {
     session(
         &tl,
         "old",
@@ -221,7 +221,7 @@ async fn a_request_brings_back_what_is_relevant_to_the_message(tl: Throughline) 
 
     let seqs = recalled_entries(&new, "Which port does Redis listen on?", "default").await;
     assert_eq!(seqs[0], Seq(1));
-    // Nothing of another project, and nothing where the policy does not want it.
+    // Nothing from another project, and nothing if the policy disables recall.
     assert!(seqs.len() <= 2, "{seqs:?}");
     assert!(
         recalled_entries(&new, "Which port does Redis listen on?", "bot")
@@ -230,7 +230,7 @@ async fn a_request_brings_back_what_is_relevant_to_the_message(tl: Throughline) 
     );
 }
 
-async fn what_is_in_view_is_not_brought_back_again(tl: Throughline) {
+async fn what_the_model_sees_is_not_recalled(tl: Throughline) {
     let one = session(&tl, "one", project("p"), &["Redis listens on port 6380"]).await;
     assert!(
         recalled_entries(&one, "Which port does Redis listen on?", "default")
@@ -239,7 +239,7 @@ async fn what_is_in_view_is_not_brought_back_again(tl: Throughline) {
     );
 }
 
-async fn the_offline_agent_quotes_what_was_said_in_another_session(tl: Throughline) {
+async fn the_offline_agent_quotes_another_session(tl: Throughline) {
     session(
         &tl,
         "old",
@@ -269,7 +269,7 @@ async fn a_question_asked_a_hundred_times_does_not_hide_its_answer(tl: Throughli
     assert!(format!("{agent:?}").contains("8443"), "{agent:?}");
 }
 
-async fn what_another_window_just_said_is_waited_for(tl: Throughline) {
+async fn a_request_waits_for_messages_of_another_process(tl: Throughline) {
     let new = session(&tl, "new", project("p"), &["Hello"]).await;
     wait_for_index(&tl).await;
     session(&tl, "other", project("p"), &["Redis listens on port 6380"]).await;
@@ -277,7 +277,7 @@ async fn what_another_window_just_said_is_waited_for(tl: Throughline) {
     assert_eq!(recalled_entries(&new, question, "default").await, [Seq(1)]);
 }
 
-async fn the_offline_agent_quotes_what_was_said_just_before(tl: Throughline) {
+async fn the_offline_agent_quotes_the_previous_messages(tl: Throughline) {
     let new = session(&tl, "new", project("p"), &["Hello"]).await;
     wait_for_index(&tl).await;
     say(&new, "Redis listens on port 6380").await;
@@ -286,7 +286,7 @@ async fn the_offline_agent_quotes_what_was_said_just_before(tl: Throughline) {
     assert!(format!("{agent:?}").contains("6380"), "{agent:?}");
 }
 
-async fn large_entries_are_indexed_a_few_at_a_time(tl: Throughline) {
+async fn large_entries_are_indexed_in_small_batches(tl: Throughline) {
     let log = session(&tl, "log", None, &[]).await;
     let much = format!("Redis listens on port 6380{}", " ".repeat(36_000));
     let read = |_| log.new_entry(Message::text(Role::User, much.clone()));
@@ -295,27 +295,30 @@ async fn large_entries_are_indexed_a_few_at_a_time(tl: Throughline) {
         .await
         .unwrap();
     let mut done = Vec::new();
-    let mut fed = |so_far, _| done.push(so_far);
-    let caught = tl.catch_up(IndexWait::Unlimited, &mut fed).await.unwrap();
+    let mut progress = |so_far, _| done.push(so_far);
+    let caught = tl
+        .catch_up(IndexWait::Unlimited, &mut progress)
+        .await
+        .unwrap();
     assert_eq!(caught.lag, 0);
     done.dedup();
     assert_eq!(done.len(), 2, "{done:?}");
 }
 
-/// Waits until the index has everything.
+/// Waits until the index is up to date.
 async fn wait_for_index(tl: &Throughline) -> Position {
     let caught = tl.catch_up(IndexWait::Unlimited, &mut |_, _| {}).await;
     caught.unwrap().watermark
 }
 
 #[test]
-fn a_request_does_not_wait_for_the_index_to_have_what_is_in_view() {
+fn a_request_does_not_wait_for_the_indexing_of_visible_messages() {
     block_on(async {
         let folder = tempfile::tempdir().unwrap();
         let store = format!("sqlite:{}", folder.path().join("s.db").display());
         let tl = Throughline::open(&store).await.unwrap();
         let old = session(&tl, "old", project("p"), &["Redis listens on port 6380"]).await;
-        // A small index is fed in no time, and so is waited for.
+        // A small index is updated quickly, so the request waits for it.
         let talk = |number| old.new_entry(Message::text(Role::User, format!("Step {number}")));
         let talk = (0..1_000).map(talk).collect();
         old.append_all(talk, Expect::Any, ConflictPolicy::Reject)
@@ -325,7 +328,7 @@ fn a_request_does_not_wait_for_the_index_to_have_what_is_in_view() {
         let indexed = wait_for_index(&tl).await;
         let index = FolderIndex::open(&folder.path().join("s.index")).unwrap();
         let feeder = loop {
-            // It may still be merging.
+            // The index may still be merging its files.
             if let Some(feeder) = index.indexer().unwrap() {
                 break feeder;
             }
@@ -333,7 +336,7 @@ fn a_request_does_not_wait_for_the_index_to_have_what_is_in_view() {
         };
         say(&new, "Let us look at the cache.").await;
 
-        // Nobody can feed the index now, and what is there is found all the same.
+        // The index cannot be updated now, but its content is still found.
         let question = "Which port does Redis listen on?";
         assert_eq!(recalled_entries(&new, question, "default").await[0], Seq(1));
         assert_eq!(tl.watermark().await.unwrap(), indexed);
@@ -345,7 +348,7 @@ fn a_request_does_not_wait_for_the_index_to_have_what_is_in_view() {
 }
 
 #[test]
-fn an_index_that_is_deleted_or_damaged_is_made_again() {
+fn a_deleted_or_damaged_index_is_rebuilt() {
     block_on(async {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("sessions.db");
@@ -387,7 +390,7 @@ fn servers_over_one_database_share_its_index() {
 }
 
 #[test]
-fn an_index_in_a_database_is_made_again_when_asked_or_when_another_version_made_it() {
+fn an_index_in_a_database_is_rebuilt_on_request_or_after_a_version_change() {
     let Some(trial) = TestDatabase::new() else {
         return;
     };
@@ -399,10 +402,10 @@ fn an_index_in_a_database_is_made_again_when_asked_or_when_another_version_made_
         let words = "DELETE FROM throughline.passage";
         admin.batch_execute(words).await.unwrap();
         assert!(search_texts(&tl, "heron").await.is_empty());
-        let mut told = Vec::new();
-        let caught = tl.reindex(&mut |done, all| told.push((done, all))).await;
+        let mut reports = Vec::new();
+        let caught = tl.reindex(&mut |done, all| reports.push((done, all))).await;
         assert_eq!(caught.unwrap().lag, 0);
-        assert_eq!(told.first(), Some(&(0, 2)));
+        assert_eq!(reports.first(), Some(&(0, 2)));
         assert_eq!(search_texts(&tl, "heron").await.len(), 1);
 
         let older = "UPDATE throughline.watermark SET made = '0 another'";

@@ -1,4 +1,4 @@
-//! What is found, compared again: by a model on this machine, and by one across the network.
+//! Tests of reranking by a model on this machine and by one across the network.
 
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
@@ -30,7 +30,7 @@ fn block_on<T>(work: impl Future<Output = T>) -> T {
     runtime.enable_all().build().unwrap().block_on(work)
 }
 
-/// A store in memory with these things said.
+/// Creates a store in memory with a few messages.
 async fn store_with_messages() -> (Throughline, Session) {
     let tl = Throughline::open("memory:").await.unwrap();
     let session = tl.create(NewSession::named("talk").unwrap()).await.unwrap();
@@ -58,12 +58,12 @@ async fn search(tl: &Throughline, typed: &str) -> SearchResults {
     tl.search(&search_options(typed)).await.unwrap()
 }
 
-fn hit_order(searched: &SearchResults) -> Vec<u64> {
-    let hits = searched.found.hits.iter();
+fn hit_order(results: &SearchResults) -> Vec<u64> {
+    let hits = results.found.hits.iter();
     hits.map(|hit| hit.seq.0).collect()
 }
 
-/// Likes what is long.
+/// A reranker that prefers long passages.
 #[derive(Debug)]
 struct LengthReranker(Arc<AtomicUsize>);
 
@@ -82,17 +82,17 @@ impl Reranker for LengthReranker {
         _: &RerankQuery<'_>,
         passages: &[RerankPassage<'_>],
         _: &OwnerEncodingCache<'_>,
-        within: Duration,
+        timeout: Duration,
     ) -> Result<Vec<f32>, RerankError> {
         self.0.fetch_add(1, Ordering::Relaxed);
-        assert!(!within.is_zero());
+        assert!(!timeout.is_zero());
         let length = |passage: &RerankPassage<'_>| passage.text.len() as f32;
         Ok(passages.iter().map(length).collect())
     }
 }
 
 #[test]
-fn a_model_is_loaded_when_it_is_first_needed_and_compares_searches_and_requests() {
+fn a_model_is_loaded_on_first_use_and_reranks_searches_and_requests() {
     block_on(async {
         let (tl, session) = store_with_messages().await;
         let loads = Arc::new(AtomicUsize::new(0));
@@ -108,19 +108,19 @@ fn a_model_is_loaded_when_it_is_first_needed_and_compares_searches_and_requests(
         )));
         let count = |of: &AtomicUsize| of.load(Ordering::Relaxed);
         for (typing, mode) in [(true, Mode::Hybrid), (false, Mode::Text)] {
-            let searching = SearchOptions {
+            let options = SearchOptions {
                 typing,
                 mode,
                 ..search_options("cache")
             };
-            let found = tl.search(&searching).await.unwrap().found;
+            let found = tl.search(&options).await.unwrap().found;
             assert_eq!(found.rerank, None);
         }
         assert_eq!(count(&loads), 0, "typing and words need no model");
-        let searched = search(&tl, "cache").await;
-        let compared = searched.found.rerank.clone().unwrap();
+        let results = search(&tl, "cache").await;
+        let compared = results.found.rerank.clone().unwrap();
         assert_eq!((compared.model.as_str(), compared.count), ("long", 3));
-        let long = &searched.found.hits.iter().find(|hit| hit.seq.0 == 1);
+        let long = &results.found.hits.iter().find(|hit| hit.seq.0 == 1);
         assert_eq!(long.unwrap().score_parts.contextual, Some(1.0));
         search(&tl, "cache").await;
         assert_eq!((count(&loads), count(&compares)), (1, 2));
@@ -131,18 +131,18 @@ fn a_model_is_loaded_when_it_is_first_needed_and_compares_searches_and_requests(
     });
 }
 
-/// How many excerpts a request has.
+/// Returns the number of excerpts in a request.
 async fn count_excerpts(session: &Session) -> usize {
     let message = Content::text("What about the cache?");
     let policy = Policy {
         keep: "0 messages".parse().unwrap(),
         ..Policy::default()
     };
-    let asking = RequestOptions {
+    let options = RequestOptions {
         message: Some(&message),
         ..RequestOptions::new(&policy, 10_000, Encoding::Rough)
     };
-    let request = session.request(&asking).await.unwrap();
+    let request = session.request(&options).await.unwrap();
     request
         .section(SectionName::Recalled)
         .unwrap()
@@ -151,7 +151,7 @@ async fn count_excerpts(session: &Session) -> usize {
 }
 
 #[test]
-fn a_model_that_cannot_be_loaded_is_reported_once_and_search_goes_on() {
+fn a_model_that_cannot_be_loaded_is_reported_once_and_search_continues() {
     block_on(async {
         let (tl, _) = store_with_messages().await;
         let plain = hit_order(&search(&tl, "cache").await);
@@ -161,34 +161,34 @@ fn a_model_that_cannot_be_loaded_is_reported_once_and_search_goes_on() {
             || Err("its weights are torn".into()),
         )));
         for _ in 0..3 {
-            let searched = search(&tl, "cache").await;
-            assert_eq!(hit_order(&searched), plain);
-            let unable = searched.found.rerank.unwrap().error;
-            assert_eq!(unable.as_deref(), Some("its weights are torn"));
+            let results = search(&tl, "cache").await;
+            assert_eq!(hit_order(&results), plain);
+            let error = results.found.rerank.unwrap().error;
+            assert_eq!(error.as_deref(), Some("its weights are torn"));
         }
         assert_eq!(
             tl.take_reranker_failure().as_deref(),
-            Some("broken did not compare what was found: its weights are torn")
+            Some("broken could not rerank the results: its weights are torn")
         );
         search(&tl, "cache").await;
         assert_eq!(tl.take_reranker_failure(), None);
     });
 }
 
-fn connection_to(stand_in: &MockProvider) -> ModelEndpoint {
-    let wanted = ModelSpec::parse(&format!("base_url={} model=vectors", stand_in.url())).unwrap();
-    let found = resolve_endpoint(&wanted, &throughline::llm::ApiKeys::default(), &|_| None);
+fn connection_to(mock: &MockProvider) -> ModelEndpoint {
+    let spec = ModelSpec::parse(&format!("base_url={} model=vectors", mock.url())).unwrap();
+    let found = resolve_endpoint(&spec, &throughline::llm::ApiKeys::default(), &|_| None);
     found.unwrap().unwrap()
 }
 
-fn embedding_reranker(stand_in: &MockProvider, search: Duration) -> LazyReranker {
+fn embedding_reranker(mock: &MockProvider, search: Duration) -> LazyReranker {
     let provider =
-        Provider::for_embeddings(connection_to(stand_in), TimeoutPolicy::default(), 1).unwrap();
-    let within = RerankBudget {
+        Provider::for_embeddings(connection_to(mock), TimeoutPolicy::default(), 1).unwrap();
+    let budget = RerankBudget {
         search,
         request: search,
     };
-    LazyReranker::new("vectors", within, move || {
+    LazyReranker::new("vectors", budget, move || {
         Ok(Box::new(EmbeddingReranker::new(provider)))
     })
 }
@@ -197,69 +197,66 @@ const LONG_BUDGET: Duration = Duration::from_secs(60);
 
 #[test]
 fn each_text_is_sent_to_the_provider_once() {
-    let stand_in = MockProvider::start(Script::default()).unwrap();
+    let mock = MockProvider::start(Script::default()).unwrap();
     block_on(async {
         let (tl, session) = store_with_messages().await;
-        let tl = tl.with_reranker(Some(embedding_reranker(&stand_in, LONG_BUDGET)));
+        let tl = tl.with_reranker(Some(embedding_reranker(&mock, LONG_BUDGET)));
         let first = search(&tl, "who may touch the cache on Friday").await;
-        let likenesses = first
+        let similarities = first
             .found
             .hits
             .iter()
             .map(|hit| hit.score_parts.contextual);
-        assert!(likenesses.clone().all(|likeness| likeness.is_some()));
+        assert!(similarities.clone().all(|similarity| similarity.is_some()));
         let best = &first.found.hits.iter().find(|hit| hit.seq.0 == 2).unwrap();
         assert_eq!(
             best.score_parts.contextual,
             Some(1.0),
             "it shares most words"
         );
-        let requests = stand_in.requests();
+        let requests = mock.requests();
         assert_eq!(requests.len(), 1);
         let mut sent = requests[0].texts();
         assert_eq!(sent.remove(0), "who may touch the cache on Friday");
         sent.sort_unstable();
-        let mut said = MESSAGES;
-        said.sort_unstable();
-        assert_eq!(sent, said, "what was found, and nothing else");
+        let mut expected = MESSAGES;
+        expected.sort_unstable();
+        assert_eq!(sent, expected, "the hits, and nothing else");
         let again = search(&tl, "who may touch the cache on Friday").await;
         assert_eq!(again.found, first.found);
-        assert_eq!(stand_in.requests().len(), 1, "everything is known");
+        assert_eq!(mock.requests().len(), 1, "all vectors are cached");
         session
             .append(Message::text(Role::User, "The cache again"))
             .await
             .unwrap();
         search(&tl, "cache").await;
-        let requests = stand_in.requests();
+        let requests = mock.requests();
         let mut sent = requests[1].texts();
         sent.sort_unstable();
-        assert_eq!(sent, ["The cache again"], "the question was said before");
+        assert_eq!(sent, ["The cache again"], "the query is cached already");
     });
 }
 
 #[test]
-fn whatever_a_provider_does_wrong_is_reported_and_changes_nothing() {
+fn provider_faults_are_reported_and_do_not_change_the_results() {
     let faults = [
-        (Fault::WrongKey, "does not accept the key"),
+        (Fault::WrongKey, "rejected the API key"),
         (Fault::NoSuchModel, "has no model \"vectors\""),
-        (
-            Fault::RateLimited { retry_after: None },
-            "wants fewer requests",
-        ),
+        (Fault::RateLimited { retry_after: None }, "rate limited by"),
         (Fault::Status(500), "is not available"),
-        (Fault::BadJson, "there is no JSON in it"),
-        (Fault::HtmlPage, "there is no JSON in it"),
+        (Fault::BadJson, "it is not JSON"),
+        (Fault::HtmlPage, "it is not JSON"),
     ];
-    for (fault, told) in faults {
-        let stand_in = MockProvider::start(Script::replies([Reply::fault(fault.clone())])).unwrap();
+    for (fault, expected_text) in faults {
+        let mock = MockProvider::start(Script::replies([Reply::fault(fault.clone())])).unwrap();
         block_on(async {
             let (tl, _) = store_with_messages().await;
             let plain = hit_order(&search(&tl, "cache").await);
-            let tl = tl.with_reranker(Some(embedding_reranker(&stand_in, LONG_BUDGET)));
+            let tl = tl.with_reranker(Some(embedding_reranker(&mock, LONG_BUDGET)));
             assert_eq!(hit_order(&search(&tl, "cache").await), plain, "{fault:?}");
-            let trouble = tl.take_reranker_failure().unwrap();
-            assert!(trouble.contains(told), "{fault:?}: {trouble}");
-            // The next one works, and there is nothing to tell.
+            let failure = tl.take_reranker_failure().unwrap();
+            assert!(failure.contains(expected_text), "{fault:?}: {failure}");
+            // The next search works, and there is nothing to report.
             let compared = search(&tl, "cache").await.found.rerank.unwrap();
             assert_eq!((compared.count, compared.error), (3, None));
             assert_eq!(tl.take_reranker_failure(), None);
@@ -268,18 +265,17 @@ fn whatever_a_provider_does_wrong_is_reported_and_changes_nothing() {
 }
 
 #[test]
-fn a_provider_that_takes_too_long_or_is_not_there_is_not_waited_for() {
-    let stand_in = MockProvider::start(Script::from_fn(|_| Reply::fault(Fault::Hang))).unwrap();
+fn a_slow_or_unreachable_provider_does_not_delay_a_search() {
+    let mock = MockProvider::start(Script::from_fn(|_| Reply::fault(Fault::Hang))).unwrap();
     block_on(async {
         let (tl, session) = store_with_messages().await;
         let plain = hit_order(&search(&tl, "cache").await);
-        let hung = tl.clone().with_reranker(Some(embedding_reranker(
-            &stand_in,
-            Duration::from_millis(50),
-        )));
+        let hung = tl
+            .clone()
+            .with_reranker(Some(embedding_reranker(&mock, Duration::from_millis(50))));
         assert_eq!(hit_order(&search(&hung, "cache").await), plain);
-        let trouble = hung.take_reranker_failure().unwrap();
-        assert!(trouble.ends_with("it took longer than 0.05 s"), "{trouble}");
+        let failure = hung.take_reranker_failure().unwrap();
+        assert!(failure.ends_with("it took longer than 0.05 s"), "{failure}");
         let other = hung.session(session.id()).await.unwrap();
         assert!(count_excerpts(&other).await > 0);
         let gone = MockProvider::start(Script::default()).unwrap();
@@ -287,15 +283,15 @@ fn a_provider_that_takes_too_long_or_is_not_there_is_not_waited_for() {
         drop(gone);
         let tl = tl.with_reranker(Some(gone_for_good));
         assert_eq!(hit_order(&search(&tl, "cache").await), plain);
-        let trouble = tl.take_reranker_failure().unwrap();
-        assert!(trouble.contains("cannot be reached"), "{trouble}");
+        let failure = tl.take_reranker_failure().unwrap();
+        assert!(failure.contains("is unreachable"), "{failure}");
     });
 }
 
 #[test]
-fn who_has_no_embeddings_is_refused_before_anything_is_sent() {
-    let wanted = ModelSpec::parse("base_url=http://127.0.0.1:9 model=x").unwrap();
-    let mut at = resolve_endpoint(&wanted, &throughline::llm::ApiKeys::default(), &|_| None)
+fn a_provider_without_embeddings_is_refused_before_anything_is_sent() {
+    let spec = ModelSpec::parse("base_url=http://127.0.0.1:9 model=x").unwrap();
+    let mut at = resolve_endpoint(&spec, &throughline::llm::ApiKeys::default(), &|_| None)
         .unwrap()
         .unwrap();
     at.provider = "anthropic".to_owned();
@@ -304,6 +300,6 @@ fn who_has_no_embeddings_is_refused_before_anything_is_sent() {
     assert!(
         error
             .to_string()
-            .starts_with("anthropic has no embeddings here")
+            .starts_with("anthropic embeddings are not supported")
     );
 }

@@ -1,4 +1,4 @@
-//! What the library promises to whoever uses sessions.
+//! Tests of the public session API.
 
 #![allow(clippy::unwrap_used, reason = "tests")]
 
@@ -59,7 +59,7 @@ fn result(id: &str) -> Message {
 }
 
 #[tokio::test]
-async fn a_fork_never_parts_a_tool_call_from_its_result() {
+async fn a_fork_never_separates_a_tool_call_from_its_result() {
     let tl = open().await;
     let session = session_with(&tl, &["look it up"]).await;
     for message in [call("a"), call("b"), result("a"), result("b")] {
@@ -67,17 +67,17 @@ async fn a_fork_never_parts_a_tool_call_from_its_result() {
     }
     say(&session, "thanks").await;
 
-    for (asked, got) in [(1, 1), (2, 4), (3, 5), (4, 5), (5, 5), (6, 6)] {
+    for (requested, got) in [(1, 1), (2, 4), (3, 5), (4, 5), (5, 5), (6, 6)] {
         let fork = session
-            .fork(Some(Seq(asked)), NewSession::default())
+            .fork(Some(Seq(requested)), NewSession::default())
             .await
             .unwrap();
-        assert_eq!(fork.at, Seq(got), "asked for {asked}");
+        assert_eq!(fork.at, Seq(got), "requested {requested}");
     }
 }
 
 #[tokio::test]
-async fn a_call_that_was_never_answered_holds_nothing_up() {
+async fn a_call_that_was_never_answered_is_ignored() {
     let tl = open().await;
     let session = session_with(&tl, &["look it up"]).await;
     session.append(call("a")).await.unwrap();
@@ -102,7 +102,7 @@ async fn rewinding_keeps_tool_pairs_together_too() {
 }
 
 #[tokio::test]
-async fn an_unmoved_origin_is_fast_forwarded_number_by_number() {
+async fn an_unchanged_origin_is_fast_forwarded_with_the_same_numbers() {
     let tl = open().await;
     let origin = session_with(&tl, &["1", "2"]).await;
     let fork = origin
@@ -125,7 +125,7 @@ async fn an_unmoved_origin_is_fast_forwarded_number_by_number() {
 }
 
 #[tokio::test]
-async fn a_moved_origin_is_merged_only_as_asked() {
+async fn a_changed_origin_is_merged_only_in_the_requested_style() {
     let tl = open().await;
     let origin = session_with(&tl, &["1"]).await;
     let fork = origin
@@ -178,7 +178,7 @@ async fn a_fork_can_be_merged_as_a_summary() {
 }
 
 #[tokio::test]
-async fn strangers_cannot_be_merged() {
+async fn unrelated_sessions_cannot_be_merged() {
     let tl = open().await;
     let (a, b) = (
         session_with(&tl, &["a"]).await,
@@ -196,7 +196,7 @@ async fn strangers_cannot_be_merged() {
 }
 
 #[tokio::test]
-async fn a_session_answers_to_everything_it_is_called() {
+async fn a_session_is_found_by_id_prefix_key_and_name() {
     let tl = open().await;
     let id = |text: &str| Some(text.parse().unwrap());
     let new = NewSession {
@@ -235,7 +235,7 @@ async fn a_session_answers_to_everything_it_is_called() {
 }
 
 #[tokio::test]
-async fn what_is_in_the_trash_is_told_apart_from_what_is_not_there() {
+async fn a_trashed_session_is_distinguished_from_a_missing_one() {
     let tl = open().await;
     let session = session_with(&tl, &["x"]).await;
     let text = spec(session.id().as_str());
@@ -248,7 +248,7 @@ async fn what_is_in_the_trash_is_told_apart_from_what_is_not_there() {
 }
 
 #[tokio::test]
-async fn a_purge_does_what_is_asked_and_nothing_else() {
+async fn a_purge_does_what_is_requested_and_nothing_else() {
     let tl = open().await;
     for _ in 0..4 {
         session_with(&tl, &["x"]).await;
@@ -286,7 +286,7 @@ async fn a_purge_does_what_is_asked_and_nothing_else() {
 }
 
 #[tokio::test]
-async fn late_words_become_a_fork_when_asked() {
+async fn a_conflicting_append_becomes_a_fork_on_request() {
     let tl = open().await;
     let session = session_with(&tl, &["1", "2"]).await;
     let late = vec![session.new_entry(Message::text(Role::User, "late"))];
@@ -300,7 +300,7 @@ async fn late_words_become_a_fork_when_asked() {
 }
 
 #[tokio::test]
-async fn pins_are_taken_back_by_number_or_text() {
+async fn pins_are_removed_by_number_or_text() {
     let tl = open().await;
     let session = session_with(&tl, &[]).await;
     let pin = session.pin("one").await.unwrap();
@@ -315,19 +315,19 @@ async fn pins_are_taken_back_by_number_or_text() {
 }
 
 #[tokio::test]
-async fn other_words_under_a_known_id_are_a_conflict_and_not_lost_silently() {
+async fn different_content_under_a_known_id_is_a_conflict() {
     let tl = open().await;
     let session = session_with(&tl, &[]).await;
-    let said = |text: &str| {
+    let entry_with_text = |text: &str| {
         let mut entry = session.new_entry(Message::text(Role::User, text));
         entry.id = throughline::EntryId::from_external(session.id(), "m1");
         entry.external_id = Some("m1".into());
         vec![entry]
     };
     let append = |entries| session.append_all(entries, Expect::Any, ConflictPolicy::Reject);
-    append(said("one")).await.unwrap();
-    assert!(append(said("one")).await.is_ok());
-    let other = append(said("two")).await.unwrap_err();
+    append(entry_with_text("one")).await.unwrap();
+    assert!(append(entry_with_text("one")).await.is_ok());
+    let other = append(entry_with_text("two")).await.unwrap_err();
     assert_eq!(other.kind(), ErrorKind::Conflict);
     let report = import(
         &tl,
@@ -339,7 +339,7 @@ async fn other_words_under_a_known_id_are_a_conflict_and_not_lost_silently() {
 }
 
 #[tokio::test]
-async fn a_fork_that_went_on_is_merged_again_without_doubling() {
+async fn a_fork_that_has_grown_is_merged_again_without_duplicates() {
     let tl = open().await;
     let origin = session_with(&tl, &["1"]).await;
     let fork = origin
@@ -401,7 +401,7 @@ async fn import(tl: &Throughline, messages: Vec<[IncomingItem; 2]>) -> throughli
 }
 
 #[tokio::test]
-async fn an_import_can_be_run_again_without_doubling_anything() {
+async fn an_import_can_be_repeated_without_duplicates() {
     let tl = open().await;
     let messages = || {
         vec![
@@ -437,7 +437,7 @@ async fn an_import_can_be_run_again_without_doubling_anything() {
 }
 
 #[tokio::test]
-async fn a_session_that_cannot_take_messages_loses_no_others() {
+async fn a_session_that_rejects_messages_does_not_affect_others() {
     let tl = open().await;
     let trashed = session_with(&tl, &["x"]).await;
     tl.trash(trashed.id()).await.unwrap();

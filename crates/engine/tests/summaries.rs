@@ -1,4 +1,5 @@
-//! Summaries that are left behind: what they say, and that they hide nothing.
+//! Tests of exit summaries, which are appended when a session is left: what they contain, and
+//! that, unlike checkpoints, they hide no message from the model.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test may panic")]
 
@@ -32,8 +33,8 @@ async fn say(session: &Session, role: Role, text: &str) {
 
 async fn messages_sent(session: &Session) -> usize {
     let policy = Policy::default();
-    let asking = RequestOptions::new(&policy, 10_000, Encoding::Rough);
-    session.request(&asking).await.unwrap().messages.len()
+    let options = RequestOptions::new(&policy, 10_000, Encoding::Rough);
+    session.request(&options).await.unwrap().messages.len()
 }
 
 #[test]
@@ -65,7 +66,7 @@ fn no_new_messages_mean_no_new_exit_summary() {
 }
 
 #[test]
-fn the_next_summary_goes_on_from_the_last() {
+fn the_next_summary_continues_from_the_last() {
     block_on(async {
         let session = session().await;
         session.append_exit_summary(None).await.unwrap();
@@ -84,7 +85,7 @@ fn the_next_summary_goes_on_from_the_last() {
 }
 
 #[test]
-fn clearing_and_rewinding_take_a_summary_out_of_sight() {
+fn clearing_and_rewinding_hide_a_summary() {
     block_on(async {
         for cleared in [true, false] {
             let session = session().await;
@@ -100,7 +101,7 @@ fn clearing_and_rewinding_take_a_summary_out_of_sight() {
 }
 
 #[test]
-fn looking_at_what_it_came_to_leaves_no_trace() {
+fn summarizing_now_stores_nothing() {
     block_on(async {
         let session = session().await;
         let summary = session.summarize_now().await.unwrap();
@@ -135,7 +136,7 @@ async fn compact_and_render(session: &Session) -> String {
 }
 
 #[test]
-fn a_few_words_in_a_continued_session_do_not_push_out_what_was_known() {
+fn a_short_message_in_a_continued_session_does_not_displace_the_summary() {
     block_on(async {
         let session = session().await;
         assert!(compact_and_render(&session).await.contains("token bucket"));

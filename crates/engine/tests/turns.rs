@@ -1,4 +1,4 @@
-//! Turns: what is kept when a model answers, fails, breaks off, is stopped, calls tools.
+//! Tests of turns: what is stored when a model answers, fails, breaks off, is stopped, calls tools.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test may panic")]
 
@@ -23,11 +23,11 @@ enum ScriptStep {
     Call(&'static str),
     Break(&'static str),
     Fail(ModelError),
-    /// Says this, then nothing more.
+    /// Sends this text, then hangs.
     Hang(&'static str),
 }
 
-/// A model that follows a script and remembers what it was sent.
+/// A model that follows a script and records its requests.
 struct ScriptedModel {
     script: Mutex<Vec<ScriptStep>>,
     sent: Mutex<Vec<Vec<String>>>,
@@ -64,8 +64,8 @@ impl Model for ScriptedModel {
 
     async fn answer(
         &self,
-        ask: &ModelRequest<'_>,
-        tell: &mut (dyn FnMut(Delta) + Send),
+        request: &ModelRequest<'_>,
+        on_delta: &mut (dyn FnMut(Delta) + Send),
     ) -> Result<Answer, PartialAnswer> {
         let shown = |message: &throughline::context::RequestMessage| {
             format!("{}: {}", message.role, message.content.to_text())
@@ -73,9 +73,9 @@ impl Model for ScriptedModel {
         self.sent
             .lock()
             .unwrap()
-            .push(ask.messages.iter().map(shown).collect());
+            .push(request.messages.iter().map(shown).collect());
         let next = self.script.lock().unwrap().remove(0);
-        let whole = |content, stop| {
+        let complete_answer = |content, stop| {
             Ok(Answer {
                 content,
                 usage: Some(Usage {
@@ -89,8 +89,8 @@ impl Model for ScriptedModel {
         };
         match next {
             ScriptStep::Say(text) => {
-                tell(Delta::Text(text.to_owned()));
-                whole(Content::text(text), FinishReason::Completed)
+                on_delta(Delta::Text(text.to_owned()));
+                complete_answer(Content::text(text), FinishReason::Completed)
             }
             ScriptStep::Call(name) => {
                 let call = ToolCall {
@@ -98,7 +98,7 @@ impl Model for ScriptedModel {
                     name: name.into(),
                     input: Json::parse("{}").unwrap(),
                 };
-                whole(Content(vec![Block::ToolCall(call)]), FinishReason::ToolUse)
+                complete_answer(Content(vec![Block::ToolCall(call)]), FinishReason::ToolUse)
             }
             ScriptStep::Break(text) => Err(PartialAnswer {
                 error: ModelError::Truncated,
@@ -107,14 +107,14 @@ impl Model for ScriptedModel {
             }),
             ScriptStep::Fail(error) => Err(error.into()),
             ScriptStep::Hang(text) => {
-                tell(Delta::Text(text.to_owned()));
+                on_delta(Delta::Text(text.to_owned()));
                 std::future::pending().await
             }
         }
     }
 }
 
-/// A toolbox with one tool, which looks around.
+/// A toolbox with one tool.
 #[derive(Debug)]
 struct OneTool(Vec<ToolSpec>);
 
@@ -144,8 +144,8 @@ async fn session() -> Session {
 }
 
 async fn ask(session: &Session, text: &str) -> Entry {
-    let said = session.post_message(Content::text(text), Expect::Any, ConflictPolicy::Reject);
-    said.await.unwrap().entry
+    let posted = session.post_message(Content::text(text), Expect::Any, ConflictPolicy::Reject);
+    posted.await.unwrap().entry
 }
 
 fn answer_options<'a>(model: &'a ScriptedModel, policy: &'a Policy) -> AnswerOptions<'a> {
@@ -177,16 +177,16 @@ async fn log_messages(session: &Session) -> Vec<(Role, String, bool)> {
 }
 
 #[test]
-fn the_question_is_kept_before_the_model_is_asked() {
+fn the_question_is_stored_before_the_model_is_called() {
     block_on(async {
         let session = session().await;
         let model = ScriptedModel::new(vec![ScriptStep::Fail(ModelError::TimedOut)]);
         let policy = Policy::default();
 
-        let turned = ask_and_answer(&session, "Hello?", &answer_options(&model, &policy)).await;
+        let outcome = ask_and_answer(&session, "Hello?", &answer_options(&model, &policy)).await;
 
-        assert!(turned.answer.is_none());
-        assert!(matches!(turned.error, Some(ModelError::TimedOut)));
+        assert!(outcome.answer.is_none());
+        assert!(matches!(outcome.error, Some(ModelError::TimedOut)));
         assert_eq!(
             log_messages(&session).await,
             [(Role::User, "Hello?".into(), false)]
@@ -197,15 +197,15 @@ fn the_question_is_kept_before_the_model_is_asked() {
 }
 
 #[test]
-fn an_answer_is_kept_with_what_it_cost_and_who_gave_it() {
+fn an_answer_is_stored_with_its_usage_and_model() {
     block_on(async {
         let session = session().await;
         let model = ScriptedModel::new(vec![ScriptStep::Say("Hi!")]);
         let policy = Policy::default();
 
-        let turned = ask_and_answer(&session, "Hello?", &answer_options(&model, &policy)).await;
+        let outcome = ask_and_answer(&session, "Hello?", &answer_options(&model, &policy)).await;
 
-        let answer = turned.answer.unwrap();
+        let answer = outcome.answer.unwrap();
         let message = answer.message().unwrap();
         assert_eq!(message.model.as_deref(), Some("scripted"));
         assert_eq!(message.provider.as_deref(), Some("test"));
@@ -213,13 +213,13 @@ fn an_answer_is_kept_with_what_it_cost_and_who_gave_it() {
         assert!(message.latency_ms.is_some());
         assert_eq!(model.sent()[0], ["system: You help.", "user: Hello?"]);
         assert!(session.unanswered_message().await.unwrap().is_none());
-        let card = session.record().await.unwrap().info;
-        assert_eq!((card.queries, card.tokens.total()), (1, 110));
+        let info = session.record().await.unwrap().info;
+        assert_eq!((info.queries, info.tokens.total()), (1, 110));
     });
 }
 
 #[test]
-fn what_was_rewound_away_is_no_answer() {
+fn a_rewound_answer_does_not_count() {
     block_on(async {
         let session = session().await;
         let model = ScriptedModel::new(vec![
@@ -248,7 +248,7 @@ fn what_was_rewound_away_is_no_answer() {
 }
 
 #[test]
-fn what_came_of_an_answer_that_broke_off_is_kept_and_marked() {
+fn a_partial_answer_is_stored_and_marked() {
     block_on(async {
         let session = session().await;
         let model = ScriptedModel::new(vec![
@@ -258,18 +258,21 @@ fn what_came_of_an_answer_that_broke_off_is_kept_and_marked() {
         let policy = Policy::default();
         let turn = answer_options(&model, &policy);
 
-        let turned = ask_and_answer(&session, "How?", &turn).await;
-        assert!(matches!(turned.error, Some(ModelError::Truncated)));
+        let outcome = ask_and_answer(&session, "How?", &turn).await;
+        assert!(matches!(outcome.error, Some(ModelError::Truncated)));
         ask_and_answer(&session, "Go on", &turn).await;
 
-        let said = log_messages(&session).await;
-        assert_eq!(said[1], (Role::Assistant, "The first step".into(), true));
+        let messages = log_messages(&session).await;
+        assert_eq!(
+            messages[1],
+            (Role::Assistant, "The first step".into(), true)
+        );
         assert!(model.sent()[1].contains(&"assistant: The first step".to_owned()));
     });
 }
 
 #[test]
-fn a_stopped_answer_keeps_what_came() {
+fn a_stopped_answer_is_stored_as_far_as_it_came() {
     block_on(async {
         let session = session().await;
         let model = ScriptedModel::new(vec![ScriptStep::Hang("So far")]);
@@ -281,7 +284,7 @@ fn a_stopped_answer_keeps_what_came() {
         };
         let question = ask(&session, "Tell me everything").await;
 
-        let turned = session
+        let outcome = session
             .answer(&question, &turn, &mut |event| {
                 if matches!(event, TurnEvent::Delta(_)) {
                     stop.notify_one();
@@ -290,14 +293,14 @@ fn a_stopped_answer_keeps_what_came() {
             .await
             .unwrap();
 
-        assert!(turned.stopped);
-        let said = log_messages(&session).await;
-        assert_eq!(said[1], (Role::Assistant, "So far".into(), true));
+        assert!(outcome.stopped);
+        let messages = log_messages(&session).await;
+        assert_eq!(messages[1], (Role::Assistant, "So far".into(), true));
     });
 }
 
 #[test]
-fn tool_calls_and_results_are_kept_as_they_happen_and_sent_back() {
+fn tool_calls_and_results_are_stored_as_they_happen_and_sent_back() {
     block_on(async {
         let session = session().await;
         let model = ScriptedModel::new(vec![
@@ -315,9 +318,9 @@ fn tool_calls_and_results_are_kept_as_they_happen_and_sent_back() {
             ..answer_options(&model, &policy)
         };
 
-        let turned = ask_and_answer(&session, "How many files?", &turn).await;
+        let outcome = ask_and_answer(&session, "How many files?", &turn).await;
 
-        assert_eq!(turned.usage.unwrap().total(), 220);
+        assert_eq!(outcome.usage.unwrap().total(), 220);
         let roles: Vec<_> = log_messages(&session)
             .await
             .into_iter()
@@ -331,7 +334,7 @@ fn tool_calls_and_results_are_kept_as_they_happen_and_sent_back() {
     });
 }
 
-/// Tools that whoever asked runs.
+/// Tools that the caller runs.
 #[derive(Debug)]
 struct CallerTools(Vec<ToolSpec>);
 
@@ -351,7 +354,7 @@ impl Toolbox for CallerTools {
 }
 
 #[test]
-fn a_turn_ends_with_calls_that_the_caller_runs_and_goes_on_with_their_results() {
+fn a_turn_ends_with_calls_that_the_caller_runs_and_continues_with_their_results() {
     block_on(async {
         let session = session().await;
         let model = ScriptedModel::new(vec![
@@ -376,8 +379,8 @@ fn a_turn_ends_with_calls_that_the_caller_runs_and_goes_on_with_their_results() 
         };
 
         let question = ask(&session, "How many files?").await;
-        let turned = session.answer(&question, &turn, &mut note).await.unwrap();
-        let called = turned.answer.unwrap();
+        let outcome = session.answer(&question, &turn, &mut note).await.unwrap();
+        let called = outcome.answer.unwrap();
         let call = called.message().unwrap().content.tool_calls().next();
         let result = ToolResult {
             call_id: call.unwrap().id.clone(),
@@ -386,9 +389,9 @@ fn a_turn_ends_with_calls_that_the_caller_runs_and_goes_on_with_their_results() 
         };
         let result = Message::new(Role::Tool, Content(vec![Block::ToolResult(result)]));
         let result = session.append(result).await.unwrap();
-        let turned = session.answer(&result, &turn, &mut note).await.unwrap();
+        let outcome = session.answer(&result, &turn, &mut note).await.unwrap();
 
-        let answer = turned.answer.unwrap();
+        let answer = outcome.answer.unwrap();
         assert_eq!(
             answer.message().unwrap().content.to_text(),
             "There are three."
@@ -481,8 +484,8 @@ fn a_compaction_before_an_answer_does_not_cover_the_question() {
         let (_, checkpoint) = session.checkpoint().await.unwrap().unwrap();
         assert!(checkpoint.covers < question.seq);
         let sent = model.sent().pop().unwrap();
-        let asked = sent.iter().filter(|m| m.contains("What is the number?"));
-        assert_eq!(asked.count(), 1);
+        let questions = sent.iter().filter(|m| m.contains("What is the number?"));
+        assert_eq!(questions.count(), 1);
     });
 }
 
@@ -499,16 +502,20 @@ fn reported_usage_calibrates_the_next_budget() {
         }
         let question = ask(&session, "Is it so?").await;
         model.script.lock().unwrap().push(ScriptStep::Say("Yes."));
-        let turned = session.answer(&question, &turn, &mut |_| {}).await.unwrap();
+        let outcome = session.answer(&question, &turn, &mut |_| {}).await.unwrap();
 
-        // The model counts more than we do, so that fewer of ours fit.
-        assert!(turned.request.budget < 10_000, "{}", turned.request.budget);
+        // The model counts more tokens than the estimate, so the budget shrinks.
+        assert!(
+            outcome.request.budget < 10_000,
+            "{}",
+            outcome.request.budget
+        );
         assert!((tl.calibration().factor("scripted") - 1.0).abs() < 1e-9);
     });
 }
 
 #[test]
-fn late_words_can_become_a_fork() {
+fn a_conflicting_message_can_become_a_fork() {
     block_on(async {
         let session = session().await;
         let seen = ask(&session, "one").await.seq;
@@ -533,8 +540,8 @@ fn late_words_can_become_a_fork() {
             .await
             .unwrap();
         assert_ne!(forked.session.id(), session.id());
-        let said = log_messages(&forked.session).await;
-        let texts: Vec<_> = said.into_iter().map(|message| message.1).collect();
+        let messages = log_messages(&forked.session).await;
+        let texts: Vec<_> = messages.into_iter().map(|message| message.1).collect();
         assert_eq!(texts, ["one", "late"]);
     });
 }
@@ -551,21 +558,21 @@ fn an_acknowledgement_is_counted_in_tokens_and_not_as_a_query() {
             .await
             .unwrap();
         let model = ScriptedModel::new(vec![ScriptStep::Say("I have reviewed it.")]);
-        let said = tl
+        let acknowledgement = tl
             .request_acknowledgement(&known, Some("You help."), &model, &mut |_| {})
             .await
             .unwrap();
-        assert_eq!(said.text, "I have reviewed it.");
+        assert_eq!(acknowledgement.text, "I have reviewed it.");
         assert!(model.sent()[0][1].contains("Previous session file: /transcripts/one.md"));
 
         let next = tl
-            .continue_from(&known, NewSession::default(), Some(said))
+            .continue_from(&known, NewSession::default(), Some(acknowledgement))
             .await
             .unwrap();
 
-        let card = next.record().await.unwrap().info;
-        assert_eq!((card.queries, card.tokens.total()), (0, 0));
-        assert_eq!(card.restoration.total(), 110);
+        let info = next.record().await.unwrap().info;
+        assert_eq!((info.queries, info.tokens.total()), (0, 0));
+        assert_eq!(info.restoration.total(), 110);
         let first = next.entries(throughline::Seq(1), 1).await.unwrap();
         let Body::Restored(restored) = &first[0].body else {
             panic!("{first:?}");
@@ -579,7 +586,7 @@ fn an_acknowledgement_is_counted_in_tokens_and_not_as_a_query() {
 }
 
 #[test]
-fn an_agent_that_says_nothing_is_no_reason_not_to_continue() {
+fn an_empty_acknowledgement_does_not_prevent_continuing() {
     block_on(async {
         let parent = session().await;
         ask(&parent, "Let's use JWT.").await;

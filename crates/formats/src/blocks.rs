@@ -1,8 +1,8 @@
-//! Blocks of a message as they are written here and elsewhere.
+//! Parses message content blocks in our own format and in those of the large providers.
 //!
-//! Ours, those of Anthropic and of OpenAI become blocks of the model; a block of any
-//! other type is kept verbatim. Nothing a tool was asked or answered is decoded, so
-//! that its JSON may be as deep as it likes.
+//! Blocks of ours, of Anthropic and of OpenAI become model blocks; a block of any other
+//! type is stored verbatim. Inputs and results of tools are not decoded, so their JSON may
+//! be arbitrarily deep.
 
 use std::borrow::Cow;
 
@@ -15,13 +15,13 @@ use crate::error::parser_message;
 use crate::json_members::parse_object;
 use crate::surrogate::replace_lone_surrogates;
 
-/// How deep results of tools may stand in results of tools.
+/// Maximum nesting of tool results in tool results.
 ///
-/// No system nests them; what pretends to is kept as something foreign rather than
-/// followed down until the stack ends.
+/// No known system nests them; deeper ones are stored as foreign blocks instead of
+/// recursing until the stack overflows.
 const MAX_NESTING: usize = 4;
 
-/// A text or an array of blocks.
+/// Parses a string or an array of blocks.
 pub(crate) fn parse_content(raw: &RawValue) -> Result<Content, LineError> {
     parse_content_at(raw, 0)
 }
@@ -29,7 +29,7 @@ pub(crate) fn parse_content(raw: &RawValue) -> Result<Content, LineError> {
 fn parse_content_at(raw: &RawValue, depth: usize) -> Result<Content, LineError> {
     let bad = |_| LineError::BadMember {
         member: "content",
-        expected: "a text or an array of blocks",
+        expected: "a string or an array of blocks",
     };
     if raw.get().starts_with('"') {
         let text: String = serde_json::from_str(raw.get()).map_err(bad)?;
@@ -114,9 +114,10 @@ fn parse_tool_result(json: &str, depth: usize) -> Result<Block, String> {
     }))
 }
 
-/// The calls of a chat message, and whether the JSON of any had to be mended.
+/// Parses the tool calls of a chat message; also returns whether the JSON of any had to be
+/// repaired.
 ///
-/// Both `{id, function: {name, arguments}}` and the flat `{id, name, args}` are known.
+/// Accepts both `{id, function: {name, arguments}}` and the flat `{id, name, args}`.
 pub(crate) fn parse_tool_calls(raw: &RawValue) -> Result<(Vec<Block>, bool), LineError> {
     #[derive(Deserialize)]
     struct RawToolCall<'a> {
@@ -158,7 +159,7 @@ pub(crate) fn parse_tool_calls(raw: &RawValue) -> Result<(Vec<Block>, bool), Lin
     Ok((blocks, repaired))
 }
 
-/// JSON, or JSON in a string; a string that holds none stays the string it is.
+/// Parses JSON, or JSON in a string; a string without valid JSON stays a string.
 pub(crate) fn parse_arguments(raw: Option<&RawValue>) -> Result<(Json, bool), String> {
     let Some(raw) = raw else {
         return Ok((empty_input()?, false));

@@ -1,92 +1,92 @@
-//! What can be wrong with one line.
+//! The error for one line of a file.
 //!
-//! Every variant is one sentence for the person who has the file open, without the
-//! line's number: the reader that counts lines adds it.
+//! Each message is one sentence for the user, without the line number, which the reader
+//! that counts lines adds.
 
 use throughline_model::MAX_JSON_DEPTH;
 
-/// Why a line of a file could not be read. The lines around it are not affected.
+/// Why a line could not be read. Other lines are not affected.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum LineError {
-    /// Bytes that are no text.
+    /// The line is not valid UTF-8.
     #[error("not UTF-8 at byte {byte}")]
     NotUtf8 {
-        /// The first offending byte of the line, counted from 1.
+        /// The first invalid byte of the line, counted from 1.
         byte: usize,
     },
-    /// More than the reader is willing to hold in memory.
+    /// The line is longer than the reader's limit.
     #[error("longer than {limit} bytes")]
     TooLong {
-        /// The most bytes a line may have.
+        /// Maximum length of a line in bytes.
         limit: usize,
     },
-    /// Text that is no JSON.
+    /// The line is not valid JSON.
     #[error("not JSON: {reason} at column {column}")]
     NotJson {
-        /// Where, counted in bytes from 1.
+        /// Position in bytes, counted from 1.
         column: usize,
-        /// What the parser says.
+        /// The parser's message.
         reason: String,
     },
-    /// JSON, but not an object.
+    /// The JSON is not an object.
     #[error("not a JSON object")]
     NotAnObject,
-    /// A member is there twice, so that it is unclear which is meant.
+    /// The object is not a valid message, for example because a field is duplicated.
     #[error("not a message: {0}")]
     DuplicateMember(String),
-    /// Nobody speaks.
+    /// The role is missing.
     #[error("there is no `role`")]
     MissingRole,
-    /// Somebody unknown speaks.
+    /// The role is unknown.
     #[error("{0:?} is not a role: use user, assistant, system or tool")]
     UnknownRole(String),
-    /// A time that cannot be understood.
+    /// The time cannot be parsed.
     #[error("`at` is {0}, which is neither an RFC 3339 time nor a number of seconds")]
     BadTime(String),
-    /// Nothing is said.
+    /// There is no content.
     #[error("there is neither `content` nor `tool_calls`")]
     MissingContent,
-    /// A member of another type than it must have.
+    /// A field has the wrong type.
     #[error("`{member}` is not {expected}")]
     BadMember {
-        /// Which.
+        /// The field.
         member: &'static str,
-        /// What it should have been.
+        /// The expected type.
         expected: &'static str,
     },
-    /// An element of `content` that is no block.
+    /// An element of `content` is not a valid block.
     #[error("block {index} of `content` cannot be read: {reason}")]
     BadBlock {
-        /// Which, counted from 1.
+        /// Its index, counted from 1.
         index: usize,
         /// What is wrong with it.
         reason: String,
     },
-    /// An element of `tool_calls` that is no call.
+    /// An element of `tool_calls` is not a valid call.
     #[error("call {index} of `tool_calls` cannot be read: {reason}")]
     BadToolCall {
-        /// Which, counted from 1.
+        /// Its index, counted from 1.
         index: usize,
         /// What is wrong with it.
         reason: String,
     },
-    /// JSON, but not a line of a log.
+    /// The JSON is neither a session nor an entry of a log.
     #[error("neither a session nor an entry of a log: {0}")]
     NotALogLine(String),
-    /// JSON that not every parser could read.
+    /// The JSON is nested too deeply.
     #[error("nested deeper than {MAX_JSON_DEPTH} levels")]
     TooDeep,
-    /// A log of a later version.
-    #[error("the log is of version {0}, and only version 1 can be read")]
+    /// The log has a newer version.
+    #[error("log version {0} is not supported: only version 1 can be read")]
     UnsupportedVersion(u64),
-    /// An entry that belongs to no session.
-    #[error("an entry without a readable session line before it")]
+    /// The entry does not follow a session line.
+    #[error("the entry has no valid session line before it")]
     MissingSession,
 }
 
 impl LineError {
-    /// The error of a text that the JSON parser refused.
+    /// Converts an error of the JSON parser.
     pub(crate) fn not_json(error: &serde_json::Error) -> Self {
         Self::NotJson {
             column: error.column(),
@@ -95,7 +95,7 @@ impl LineError {
     }
 }
 
-/// What the JSON parser says, without the place it says it of.
+/// Returns the JSON parser's message without its position.
 pub(crate) fn parser_message(error: &serde_json::Error) -> String {
     let mut text = error.to_string();
     if let Some(place) = text.rfind(" at line ") {

@@ -1,7 +1,6 @@
-//! The members of a JSON object that somebody else wrote.
+//! Parses the fields of a JSON object written by another system.
 //!
-//! They are looked at one by one, still as text, so that an error can name the one
-//! that is wrong.
+//! Fields are parsed one by one from raw JSON, so that an error can name the wrong one.
 
 use std::borrow::Cow;
 
@@ -14,7 +13,7 @@ use crate::LineError;
 use crate::error::parser_message;
 use crate::json_string::parse_string;
 
-/// Decodes an object, and only an object: an array would pass for a struct otherwise.
+/// Decodes an object. Rejects arrays, which serde would accept for a struct.
 pub(crate) fn parse_object<'a, T: Deserialize<'a>>(json: &'a str) -> Result<T, String> {
     if json.starts_with('{') {
         serde_json::from_str(json).map_err(|error| parser_message(&error))
@@ -23,20 +22,20 @@ pub(crate) fn parse_object<'a, T: Deserialize<'a>>(json: &'a str) -> Result<T, S
     }
 }
 
-/// A text.
+/// Parses a string field.
 pub(crate) fn parse_text(
     member: &'static str,
     raw: Option<&RawValue>,
 ) -> Result<Option<String>, LineError> {
     let bad = || LineError::BadMember {
         member,
-        expected: "a text",
+        expected: "a string",
     };
     raw.map(|raw| parse_string(raw).map(Cow::into_owned).ok_or_else(bad))
         .transpose()
 }
 
-/// A text, or a number taken as the text it was written as.
+/// Parses a string field; a number is returned as written.
 pub(crate) fn parse_text_or_number(
     member: &'static str,
     raw: Option<&RawValue>,
@@ -47,12 +46,12 @@ pub(crate) fn parse_text_or_number(
         }
         _ => parse_text(member, raw).map_err(|_| LineError::BadMember {
             member,
-            expected: "a text or a number",
+            expected: "a string or a number",
         }),
     }
 }
 
-/// Yes or no; absent is no.
+/// Parses a boolean field; absent means false.
 pub(crate) fn parse_flag(member: &'static str, raw: Option<&RawValue>) -> Result<bool, LineError> {
     raw.map_or(Ok(false), |raw| {
         serde_json::from_str(raw.get()).map_err(|_| LineError::BadMember {
@@ -62,7 +61,7 @@ pub(crate) fn parse_flag(member: &'static str, raw: Option<&RawValue>) -> Result
     })
 }
 
-/// Milliseconds; fractions are rounded away.
+/// Parses a field in milliseconds; fractions are dropped.
 pub(crate) fn parse_millis(
     member: &'static str,
     raw: Option<&RawValue>,
@@ -81,7 +80,7 @@ pub(crate) fn parse_millis(
     whole.or_else(rounded).ok_or(bad).map(Some)
 }
 
-/// An RFC 3339 time, or seconds since 1970; so many that they must be milliseconds are.
+/// Parses an RFC 3339 time or a Unix time in seconds or, if too large, milliseconds.
 pub(crate) fn parse_time(raw: Option<&RawValue>) -> Result<Option<Timestamp>, LineError> {
     const SECONDS: f64 = 1e11;
 
@@ -110,7 +109,7 @@ pub(crate) fn parse_time(raw: Option<&RawValue>) -> Result<Option<Timestamp>, Li
     }
 }
 
-/// The beginning of a text that may be of any length.
+/// Shortens a text for an error message.
 fn truncate(text: &str) -> String {
     match text.char_indices().nth(80) {
         Some((end, _)) => format!("{}…", &text[..end]),
@@ -118,7 +117,7 @@ fn truncate(text: &str) -> String {
     }
 }
 
-/// Tokens, under our names or under those of the large providers.
+/// Parses token usage under our field names or those of the large providers.
 pub(crate) fn parse_usage(raw: Option<&RawValue>) -> Result<Option<Usage>, LineError> {
     #[derive(Default, Deserialize)]
     #[serde(default)]
@@ -148,7 +147,7 @@ pub(crate) fn parse_usage(raw: Option<&RawValue>) -> Result<Option<Usage>, LineE
         expected: "an object of token counts",
     };
     let figures: RawUsage = parse_object(raw.get()).map_err(bad)?;
-    // Some write the same figure under two names, to please everyone.
+    // Some systems write the same figure under two names.
     let input = (figures.input)
         .or(figures.input_tokens)
         .or(figures.prompt_tokens);
@@ -158,7 +157,7 @@ pub(crate) fn parse_usage(raw: Option<&RawValue>) -> Result<Option<Usage>, LineE
     if input.is_none() && output.is_none() {
         return Ok(None);
     }
-    // Whoever counts under these names does not count cached tokens as input.
+    // Systems with these names do not count cached tokens as input.
     let beside = [
         figures.cache_read_input_tokens,
         figures.cache_creation_input_tokens,

@@ -1,21 +1,21 @@
-//! Texts out of JSON.
+//! Decodes JSON strings.
 //!
-//! Most bytes of a history are texts, and most of their escapes are ends of lines and quotes:
-//! those are taken out in one go, into room that is large enough from the start.
+//! Most of a history is strings whose escapes are line breaks and quotes, so these are
+//! decoded in one pass into a buffer of sufficient size.
 
 use std::borrow::Cow;
 
 use memchr::memchr;
 use serde_json::value::RawValue;
 
-/// The text that a value is, if it is one; borrowed where nothing in it is escaped.
+/// Returns the string, if the value is one; borrowed if it contains no escapes.
 pub(crate) fn parse_string(raw: &RawValue) -> Option<Cow<'_, str>> {
     let quoted = raw.get().strip_prefix('"')?.strip_suffix('"')?;
     let mut rest = quoted;
     let mut text = String::new();
     while let Some(at) = memchr(b'\\', rest.as_bytes()) {
         if text.capacity() == 0 {
-            // It is never longer than what it is written as.
+            // The decoded text is never longer than the encoded one.
             text.reserve_exact(quoted.len());
         }
         text.push_str(&rest[..at]);
@@ -27,7 +27,7 @@ pub(crate) fn parse_string(raw: &RawValue) -> Option<Cow<'_, str>> {
             b'f' => ('\u{c}', 2),
             b'u' => match decode_code_unit(rest.get(at + 2..at + 6)?) {
                 Some(plain) => (plain, 6),
-                // Half a character: whoever knows all about them may say what it is.
+                // A surrogate: let serde_json handle it.
                 None => return serde_json::from_str(raw.get()).ok().map(Cow::Owned),
             },
             escaped => (char::from(*escaped), 2),
@@ -42,7 +42,7 @@ pub(crate) fn parse_string(raw: &RawValue) -> Option<Cow<'_, str>> {
     Some(Cow::Owned(text))
 }
 
-/// The character of four digits, where it is a whole one.
+/// Decodes four hex digits, unless they are a surrogate.
 fn decode_code_unit(digits: &str) -> Option<char> {
     u32::from_str_radix(digits, 16)
         .ok()

@@ -1,6 +1,6 @@
-//! Readers and writers of sessions in files, a format a file.
+//! Readers and writers for sessions in files, one module per format.
 //!
-//! Our own, each with one purpose:
+//! Our own formats, each with one purpose:
 //!
 //! | format | for | reader | writer |
 //! |---|---|---|---|
@@ -11,18 +11,19 @@
 //! | page | people, and printing | | [`HtmlWriter`] |
 //! | memory section | a project's AGENTS.md | [`read_memory`] | [`write_memory`] |
 //!
-//! And those of other systems: [`read_source`] reads what an [`Agent`] keeps, and there are
-//! writers for what [`ClaudeCodeWriter`], [`CodexWriter`] and [`PiWriter`] are named after,
-//! and for the reference systems' [`Layout`]s.
+//! For other systems, [`read_source`] reads the sessions of a [`SourceFormat`], and
+//! [`ClaudeCodeWriter`], [`CodexWriter`], [`PiWriter`] and the [`Layout`]s of the reference
+//! systems write them.
 //!
-//! Message lines are read leniently, because they come from other systems: roles,
-//! blocks and figures are accepted under the names those use, and what has no
-//! counterpart here is kept as it was written. Log and document are read strictly,
-//! because they are ours: payloads pass through as text, so that their digests verify.
+//! Message lines are read leniently, because they come from other systems: roles, blocks
+//! and figures are accepted under the names those use, and what has no counterpart here is
+//! stored as it was written. Log and document are read strictly, because they are ours:
+//! payloads pass through as text, so that their digests verify.
 //!
-//! Nothing here knows the time, and only the readers of other systems' sources open files;
-//! the others take any [`std::io::BufRead`], and writers any [`std::io::Write`]. Whatever the bytes are, a reader answers with an
-//! error that says what is wrong, for that line alone where the format has lines.
+//! Nothing here reads the clock, and only the readers of other systems' sources open files;
+//! the others take any [`std::io::BufRead`], and writers any [`std::io::Write`]. Readers
+//! accept arbitrary bytes: they return an error that says what is wrong, for the one line
+//! if the format has lines.
 //!
 //! ```
 //! use throughline_formats::parse_message;

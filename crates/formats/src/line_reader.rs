@@ -1,19 +1,19 @@
-//! The lines of a file of any size, one at a time.
+//! Reads a file of any size line by line.
 //!
-//! Invariant: no more than one line is held, and of that no more than the limit. What
-//! is wrong with a line is told for that line; only a failing disk ends the reading.
+//! Invariant: at most one line is in memory, up to the limit. An invalid line is an error
+//! for that line only; reading ends only on an I/O error.
 
 use std::io::{self, BufRead, Read};
 
 use crate::LineError;
 
-/// The most bytes a line may have unless a reader is told otherwise: 256 MiB.
+/// Default limit of a line: 256 MiB.
 pub const DEFAULT_LINE_LIMIT: usize = 256 << 20;
 
-/// What is kept of the buffer between lines.
+/// Capacity of the buffer that is retained between lines.
 const RETAINED_BUFFER: usize = 1 << 20;
 
-/// The numbered lines of a reader that are not blank.
+/// The numbered, non-blank lines of a reader.
 #[derive(Debug)]
 pub(crate) struct LineReader<R> {
     reader: R,
@@ -26,16 +26,16 @@ pub(crate) struct LineReader<R> {
     include_blank: bool,
 }
 
-/// Where a line is.
+/// The position of a line.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct LinePosition {
-    /// Which line it is.
+    /// Line number.
     pub(crate) number: u64,
-    /// How many bytes come before its text.
+    /// Byte offset of its text.
     pub(crate) offset: u64,
 }
 
-/// A line's number, and its text or what is wrong with it.
+/// A line's number, and its parsed text or an error.
 pub(crate) type NumberedLine<T> = (u64, Result<T, LineError>);
 
 impl<R: BufRead> LineReader<R> {
@@ -56,22 +56,22 @@ impl<R: BufRead> LineReader<R> {
         self.limit = limit;
     }
 
-    /// Gives blank lines too.
+    /// Returns blank lines too.
     pub(crate) fn include_blank(&mut self) {
         self.include_blank = true;
     }
 
-    /// How many bytes have been read so far.
+    /// Returns the number of bytes read so far.
     pub(crate) fn bytes_read(&self) -> u64 {
         self.bytes
     }
 
-    /// Whether the line read last was ended, and not by the end of the file.
+    /// Whether the last line ended with a line break, not with the end of the file.
     pub(crate) fn is_terminated(&self) -> bool {
         self.terminated
     }
 
-    /// The next line that is not blank, given to `parse` where it is text.
+    /// Parses the next non-blank line with `parse`.
     pub(crate) fn next_with<T>(
         &mut self,
         parse: impl FnOnce(&str) -> Result<T, LineError>,
@@ -79,7 +79,7 @@ impl<R: BufRead> LineReader<R> {
         self.next_with_position(|_, line| parse(line))
     }
 
-    /// The same, with where the line is.
+    /// Like [`next_with`](Self::next_with), with the position of the line.
     pub(crate) fn next_with_position<T>(
         &mut self,
         parse: impl FnOnce(LinePosition, &str) -> Result<T, LineError>,
@@ -124,13 +124,13 @@ impl<R: BufRead> LineReader<R> {
         }
     }
 
-    /// Reads one line into the buffer, without its end; answers how many bytes it took.
+    /// Reads one line into the buffer, without its line break; returns its length in bytes.
     ///
-    /// Of a line that is too long, only a beginning longer than the limit is kept.
+    /// Of a line that is too long, only enough to exceed the limit is stored.
     fn read_line(&mut self) -> io::Result<u64> {
         self.buffer.clear();
         self.buffer.shrink_to(RETAINED_BUFFER);
-        // Room for the line's end, which does not count.
+        // Space for the line break, which does not count.
         let most = self.limit.saturating_add(2) as u64;
         let mut taken = (&mut self.reader)
             .take(most)

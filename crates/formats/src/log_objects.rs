@@ -1,9 +1,8 @@
-//! The two objects that log and document are made of: a session's head and an entry.
+//! The JSON objects of logs and documents: a session header and an entry.
 //!
-//! Invariant: a payload is written as it is stored and read as it was written, byte for
-//! byte, because the digest is over its bytes. One that would not survive inside another
-//! JSON text on one line (it has line breaks, or is damaged and no JSON at all) is written
-//! as a string, `payload_text`, instead.
+//! Invariant: a payload is written as stored and read as written, byte for byte, because the
+//! digest covers its bytes. A payload that cannot be embedded in a line of JSON (because it
+//! has line breaks or is damaged) is written as the string `payload_text` instead.
 
 use std::borrow::Cow;
 use std::io::{self, Write};
@@ -18,13 +17,13 @@ use throughline_model::{
 /// The version of both formats.
 pub(crate) const FORMAT_VERSION: u64 = 1;
 
-/// What tells our files from others, and their versions from each other.
+/// Identifies our files and their version.
 #[derive(Deserialize)]
 pub(crate) struct VersionTag {
     pub(crate) throughline: u64,
 }
 
-/// A session's head as it is read.
+/// A session header, for reading.
 #[derive(Deserialize)]
 pub(crate) struct SessionObject {
     pub(crate) session: SessionHeader,
@@ -32,7 +31,7 @@ pub(crate) struct SessionObject {
     pub(crate) digest: Digest,
 }
 
-/// An entry as it is read.
+/// An entry, for reading.
 #[derive(Deserialize)]
 pub(crate) struct EntryObject<'a> {
     seq: Seq,
@@ -46,19 +45,19 @@ pub(crate) struct EntryObject<'a> {
 }
 
 impl EntryObject<'_> {
-    /// Its number.
+    /// Returns its sequence number.
     pub(crate) fn seq(&self) -> Seq {
         self.seq
     }
 
-    /// Whether its payload is nested too deeply to be accepted.
+    /// Whether its payload is nested too deeply.
     pub(crate) fn is_too_deep(&self) -> bool {
         let raw = self.payload.map(RawValue::get);
         raw.or(self.payload_text.as_deref())
             .is_some_and(|payload| is_nested_deeper_than(payload.as_bytes(), MAX_PAYLOAD_DEPTH))
     }
 
-    /// The entry as it is stored, or nothing where it has no payload.
+    /// Converts to a stored entry; `None` if it has no payload.
     pub(crate) fn into_stored(self) -> Option<StoredEntry> {
         let payload = match (self.payload, self.payload_text) {
             (Some(raw), _) => raw.get().to_owned(),
@@ -75,19 +74,19 @@ impl EntryObject<'_> {
     }
 }
 
-/// Writes a session's head up to, but without, the brace that closes it.
+/// Writes a session header without the closing brace.
 pub(crate) fn write_session_header(
     out: &mut impl Write,
-    birth: &SessionHeader,
+    header: &SessionHeader,
     head: Seq,
     digest: &Digest,
 ) -> io::Result<()> {
     write!(out, r#"{{"throughline":{FORMAT_VERSION},"session":"#)?;
-    serde_json::to_writer(&mut *out, birth)?;
+    serde_json::to_writer(&mut *out, header)?;
     write!(out, r#","head":{head},"digest":"{digest}""#)
 }
 
-/// Writes an entry, on one line and without its end.
+/// Writes an entry on one line, without a line break.
 pub(crate) fn write_entry(out: &mut impl Write, entry: &StoredEntry) -> io::Result<()> {
     #[derive(Serialize)]
     struct EntryLine<'a> {
@@ -115,7 +114,7 @@ pub(crate) fn write_entry(out: &mut impl Write, entry: &StoredEntry) -> io::Resu
     Ok(())
 }
 
-/// The payload as JSON, where it reads back the same from the middle of a line.
+/// Returns the payload as JSON, if it can be embedded in a line unchanged.
 fn as_embeddable_json(payload: &str) -> Option<&RawValue> {
     if payload.contains(['\n', '\r']) || payload == "null" {
         return None;

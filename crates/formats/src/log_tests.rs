@@ -1,3 +1,5 @@
+//! Tests of `session_log`: what is written is read back, and damaged lines are reported.
+
 use proptest::prelude::*;
 use throughline_model::{
     Body, EntryId, GENESIS, Json, Lineage, NewEntry, Role, SessionId, Timestamp,
@@ -6,11 +8,11 @@ use throughline_model::{
 use super::*;
 
 fn header(id: &str) -> SessionHeader {
-    let mut birth = SessionHeader::new(id.parse::<SessionId>().unwrap(), Timestamp::UNIX_EPOCH);
-    birth.lineage = Lineage::Continued {
+    let mut header = SessionHeader::new(id.parse::<SessionId>().unwrap(), Timestamp::UNIX_EPOCH);
+    header.lineage = Lineage::Continued {
         session: "s0".parse().unwrap(),
     };
-    birth
+    header
 }
 
 fn stored_entry(seq: u64, payload: &str) -> StoredEntry {
@@ -32,8 +34,8 @@ fn render(sessions: &[(SessionHeader, Vec<StoredEntry>)]) -> String {
     for entry in &first.1 {
         log.write_entry(entry).unwrap();
     }
-    for (birth, entries) in rest {
-        log.start_session(birth, Seq(1), &GENESIS).unwrap();
+    for (header, entries) in rest {
+        log.start_session(header, Seq(1), &GENESIS).unwrap();
         for entry in entries {
             log.write_entry(entry).unwrap();
         }
@@ -47,9 +49,9 @@ fn items(text: &str) -> Vec<Result<LogItem, LineError>> {
         .collect()
 }
 
-fn session_item(birth: &SessionHeader) -> LogItem {
+fn session_item(header: &SessionHeader) -> LogItem {
     LogItem::Session {
-        header: Box::new(birth.clone()),
+        header: Box::new(header.clone()),
         head: Seq(1),
         digest: GENESIS,
     }
@@ -187,9 +189,9 @@ proptest! {
         let sessions = [(header("s1"), one), (header("s2"), two)];
         let expected: Vec<_> = sessions
             .iter()
-            .flat_map(|(birth, entries)| {
+            .flat_map(|(header, entries)| {
                 let entries = entries.iter().cloned().map(LogItem::Entry);
-                std::iter::once(session_item(birth)).chain(entries).map(Ok)
+                std::iter::once(session_item(header)).chain(entries).map(Ok)
             })
             .collect();
         prop_assert_eq!(items(&render(&sessions)), expected);
@@ -198,12 +200,12 @@ proptest! {
 
 #[test]
 fn the_bytes_of_an_attachment_come_back_and_forged_ones_do_not() {
-    let birth = SessionHeader::new(
+    let header = SessionHeader::new(
         "s".parse().unwrap(),
         throughline_model::Timestamp::UNIX_EPOCH,
     );
     let mut writer =
-        LogWriter::new(Vec::new(), &birth, Seq::ZERO, &throughline_model::GENESIS).unwrap();
+        LogWriter::new(Vec::new(), &header, Seq::ZERO, &throughline_model::GENESIS).unwrap();
     writer.write_blob(b"\0png").unwrap();
     let text = String::from_utf8(writer.finish().unwrap()).unwrap();
     let items = |text: &str| -> Vec<_> {

@@ -1,22 +1,22 @@
-//! What is remembered of a project, as a section of its AGENTS.md.
+//! Reads and writes a project's memory as a section of its AGENTS.md.
 //!
-//! The section stands between two markers, so that it can be written again without
-//! touching the rest of the file, and read back after people have edited it. Facts are
-//! list items; those that belong to files stand under a heading that names them.
+//! The section is enclosed by two markers, so that it can be replaced without touching the
+//! rest of the file, and read back after people have edited it. Facts are list items; facts
+//! that belong to files are below a heading that names the files.
 //!
 //! Invariant: what is written reads back the same.
 
 use std::fmt::Write as _;
 
-/// Opens the section.
+/// Marks the start of the section.
 pub const MEMORY_START: &str = "<!-- throughline:memory:start -->";
-/// Closes the section.
+/// Marks the end of the section.
 pub const MEMORY_END: &str = "<!-- throughline:memory:end -->";
 
-/// One fact in the section.
+/// A fact in the section.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MemoryLine {
-    /// What it says.
+    /// Its text.
     pub text: String,
     /// The files and folders it belongs to.
     pub files: Vec<String>,
@@ -26,15 +26,15 @@ pub struct MemoryLine {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum MemorySectionError {
-    /// Neither marker is there.
-    #[error("there is no memory section")]
+    /// Both markers are missing.
+    #[error("the file has no memory section")]
     Missing,
-    /// One marker without the other, or in the wrong order.
-    #[error("the memory section's markers are broken")]
+    /// A marker is missing, or they are in the wrong order.
+    #[error("the markers of the memory section are incomplete or in the wrong order")]
     BrokenMarkers,
 }
 
-/// The section: facts of no file first, then file by file, each in the order given.
+/// Renders the section: facts without files first, then file by file, in the given order.
 pub fn write_memory(lines: &[MemoryLine]) -> String {
     let mut groups: Vec<(&[String], Vec<&MemoryLine>)> = Vec::new();
     for line in lines {
@@ -70,13 +70,13 @@ pub fn write_memory(lines: &[MemoryLine]) -> String {
     section
 }
 
-/// The facts in a document's section.
+/// Reads the facts of a document's section.
 pub fn read_memory(document: &str) -> Result<Vec<MemoryLine>, MemorySectionError> {
     let (start, end) = find_section(document)?;
     let inner = &document[start + MEMORY_START.len()..end - MEMORY_END.len()];
     let mut lines: Vec<MemoryLine> = Vec::new();
     let mut files: Vec<String> = Vec::new();
-    // Whether the last thing read was a fact, and how many empty lines came after it.
+    // Whether the last item was a fact, and how many blank lines followed it.
     let mut open = None;
     for line in inner.lines() {
         if let Some(heading) = line.strip_prefix('#') {
@@ -98,7 +98,7 @@ pub fn read_memory(document: &str) -> Result<Vec<MemoryLine>, MemorySectionError
             last.text.push_str(part);
             open = Some(0);
         } else {
-            // Something that people wrote beside the facts.
+            // Text that people added beside the facts.
             open = None;
         }
     }
@@ -109,7 +109,7 @@ pub fn read_memory(document: &str) -> Result<Vec<MemoryLine>, MemorySectionError
     Ok(lines)
 }
 
-/// A document with its section replaced, or with the section at its end.
+/// Replaces the section of a document, or appends it.
 pub fn replace_memory(document: &str, section: &str) -> Result<String, MemorySectionError> {
     match find_section(document) {
         Ok((start, end)) => {
@@ -129,7 +129,7 @@ pub fn replace_memory(document: &str, section: &str) -> Result<String, MemorySec
     }
 }
 
-/// Where the section is, markers included.
+/// Finds the section, including its markers.
 fn find_section(document: &str) -> Result<(usize, usize), MemorySectionError> {
     match (document.find(MEMORY_START), document.find(MEMORY_END)) {
         (None, None) => Err(MemorySectionError::Missing),
@@ -138,7 +138,7 @@ fn find_section(document: &str) -> Result<(usize, usize), MemorySectionError> {
     }
 }
 
-/// The files a heading names.
+/// Parses the files that a heading names.
 fn parse_file_names(heading: &str) -> Vec<String> {
     if heading.contains('`') {
         let quoted = heading.split('`').skip(1).step_by(2);
@@ -181,7 +181,7 @@ fn decode_file_name(name: &str) -> String {
     text
 }
 
-/// A fact cannot open or close anything: `<!--` gets a backslash more than it has.
+/// Escapes `<!--` with a backslash, so that a fact cannot contain a marker.
 fn escape_comments(text: &str) -> String {
     map_comment_escapes(text, |slashes| format!("{slashes}\\"))
 }

@@ -1,16 +1,16 @@
-//! Message lines: a file with one message a line.
+//! Message lines: a file with one message per line.
 //!
-//! Invariant: reading takes the memory of the longest line, whatever the file's size.
+//! Invariant: memory use depends on the longest line, not on the size of the file.
 
 use std::io::{self, BufRead};
 
 use crate::line_reader::LineReader;
 use crate::{LineError, MessageLine, parse_message};
 
-/// The messages of a file, each with the number of its line.
+/// Iterates over the messages of a file, each with its line number.
 ///
-/// A line that cannot be read is an error of its own and the next is read as usual;
-/// an error of the reader underneath is the outer one, and the last item.
+/// An invalid line is an inner error, and reading continues with the next one; an I/O error
+/// is the outer error and the last item.
 ///
 /// ```
 /// # use throughline_formats::MessageLines;
@@ -25,19 +25,19 @@ use crate::{LineError, MessageLine, parse_message};
 pub struct MessageLines<R>(LineReader<R>);
 
 impl<R: BufRead> MessageLines<R> {
-    /// The messages in `reader`.
+    /// Reads messages from `reader`.
     pub fn new(reader: R) -> Self {
         Self(LineReader::new(reader))
     }
 
-    /// The same, with lines of at most `limit` bytes.
+    /// Limits lines to `limit` bytes.
     #[must_use]
     pub fn with_limit(mut self, limit: usize) -> Self {
         self.0.set_limit(limit);
         self
     }
 
-    /// How many bytes have been read so far, for whoever shows progress.
+    /// Returns the number of bytes read so far, for showing progress.
     pub fn bytes_read(&self) -> u64 {
         self.0.bytes_read()
     }

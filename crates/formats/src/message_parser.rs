@@ -1,11 +1,11 @@
-//! One message as a JSON object on a line, from whoever wrote it.
+//! Parses one message from a line of JSON, in our format or another system's.
 //!
 //! ```json
 //! {"session":"auth","role":"user","content":"hello","at":"2026-11-15T10:00:00Z","id":"m1"}
 //! ```
 //!
-//! Members that mean nothing here are ignored. Everything that means something is
-//! either understood or an error that names it: there are no defaults for what is broken.
+//! Unknown fields are ignored. Every known field is either parsed or an error that names it:
+//! invalid values are never replaced by defaults.
 
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -17,28 +17,28 @@ use crate::error::parser_message;
 use crate::surrogate::replace_lone_surrogates;
 use crate::{LineError, blocks, json_members};
 
-/// A message and what its line says about where it belongs.
+/// A message, with the session its line assigns it to.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MessageLine {
-    /// The session it belongs to: an id or a name, unresolved.
+    /// The session it belongs to: an id or a name, not yet resolved.
     pub session: Option<String>,
     /// The title of that session.
     pub name: Option<String>,
     /// The project of that session.
     pub project: Option<String>,
-    /// What the other system calls the message.
+    /// The other system's id of the message.
     pub external_id: Option<String>,
-    /// Who said it, where the role alone does not tell.
+    /// The author, if the role is not enough.
     pub author: Option<String>,
-    /// When it was said, to the microsecond.
+    /// When it was written, to the microsecond.
     pub at: Option<Timestamp>,
-    /// What was said.
+    /// The message.
     pub message: Message,
-    /// Whether half characters were replaced to make sense of the line.
+    /// Whether lone surrogates were replaced to parse the line.
     pub repaired: bool,
 }
 
-/// The members that mean something, still as text.
+/// The known fields, as raw JSON.
 #[derive(Deserialize)]
 struct RawMessage<'a> {
     #[serde(borrow)]
@@ -73,11 +73,10 @@ struct RawMessage<'a> {
     incomplete: Option<&'a RawValue>,
 }
 
-/// Reads one message.
+/// Parses one message.
 ///
-/// Escapes of half characters are replaced wherever they stand, not only where the
-/// parser trips over them: what a tool was asked is passed on unparsed, and the next
-/// to read it may be less forgiving.
+/// Lone surrogate escapes are replaced everywhere, not only where the parser fails on
+/// them: tool inputs are passed on unparsed, and their next reader may be stricter.
 pub fn parse_message(line: &str) -> Result<MessageLine, LineError> {
     if is_nested_deeper_than(line.as_bytes(), MAX_JSON_DEPTH) {
         return Err(LineError::TooDeep);
@@ -117,18 +116,18 @@ fn parse_line(line: &str) -> Result<MessageLine, LineError> {
 
 fn build_message(members: &RawMessage<'_>) -> Result<(Message, bool), LineError> {
     let role = parse_role(members.role)?;
-    let said = members.content.map(blocks::parse_content).transpose()?;
+    let body = members.content.map(blocks::parse_content).transpose()?;
     let (calls, repaired) = match members.tool_calls {
         Some(raw) => blocks::parse_tool_calls(raw)?,
         None => (Vec::new(), false),
     };
     let answers = json_members::parse_text("tool_call_id", members.tool_call_id)?;
-    let content = match (said, answers) {
-        (said, Some(call_id)) if role == Role::Tool => {
-            Content(vec![wrap_tool_result(call_id, said.unwrap_or_default())])
+    let content = match (body, answers) {
+        (body, Some(call_id)) if role == Role::Tool => {
+            Content(vec![wrap_tool_result(call_id, body.unwrap_or_default())])
         }
         (None, _) if calls.is_empty() => return Err(LineError::MissingContent),
-        (said, _) => append_calls(said.unwrap_or_default(), calls),
+        (body, _) => append_calls(body.unwrap_or_default(), calls),
     };
     let message = Message {
         role,
@@ -153,7 +152,7 @@ fn parse_role(raw: Option<&RawValue>) -> Result<Role, LineError> {
     }
 }
 
-/// What a tool answered, unless the content says so itself.
+/// Wraps content in a tool result, unless it contains one already.
 fn wrap_tool_result(call_id: String, content: Content) -> Block {
     match <[Block; 1]>::try_from(content.0) {
         Ok([Block::ToolResult(result)]) if result.call_id == call_id => Block::ToolResult(result),
@@ -170,12 +169,12 @@ fn tool_result(call_id: String, blocks: Vec<Block>) -> Block {
     })
 }
 
-/// The calls after what was said; an empty text beside calls is nothing said.
-fn append_calls(said: Content, calls: Vec<Block>) -> Content {
+/// Appends the calls to the content; empty text beside calls is dropped.
+fn append_calls(body: Content, calls: Vec<Block>) -> Content {
     if calls.is_empty() {
-        return said;
+        return body;
     }
-    let mut blocks = said.0;
+    let mut blocks = body.0;
     blocks.retain(|block| block.as_text() != Some(""));
     blocks.extend(calls);
     Content(blocks)

@@ -1,3 +1,5 @@
+//! Tests of `message_parser`: JSON messages of this and other systems.
+
 use throughline_model::{Json, ToolCall, Usage};
 
 use super::*;

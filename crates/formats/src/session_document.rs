@@ -1,9 +1,9 @@
 //! The document format: one session as one JSON value.
 //!
-//! The members are those of a log's session line, and `entries` has what would be the
-//! lines after it, each on a line of its own for whoever opens the file or compares two.
+//! Its fields are those of a log's session line; `entries` has the entry lines, each on a
+//! line of its own, so that documents are easy to read and diff.
 //!
-//! Invariant: as with the log, payloads survive to the byte.
+//! Invariant: as in the log, payloads are preserved byte for byte.
 
 use std::io::{self, Read, Write};
 
@@ -23,8 +23,8 @@ pub struct DocumentWriter<W: Write> {
 
 impl<W: Write> DocumentWriter<W> {
     /// Starts the document.
-    pub fn new(mut out: W, birth: &SessionHeader, head: Seq, digest: &Digest) -> io::Result<Self> {
-        write_session_header(&mut out, birth, head, digest)?;
+    pub fn new(mut out: W, header: &SessionHeader, head: Seq, digest: &Digest) -> io::Result<Self> {
+        write_session_header(&mut out, header, head, digest)?;
         out.write_all(br#","entries":["#)?;
         Ok(Self { out, entries: 0 })
     }
@@ -37,7 +37,7 @@ impl<W: Write> DocumentWriter<W> {
         write_entry(&mut self.out, entry)
     }
 
-    /// Ends the document, flushes, and gives back what was written to.
+    /// Ends the document, flushes, and returns the writer.
     pub fn finish(mut self) -> io::Result<W> {
         self.out.write_all(b"\n]}\n")?;
         self.out.flush()?;
@@ -45,12 +45,12 @@ impl<W: Write> DocumentWriter<W> {
     }
 }
 
-/// A session as a document has it.
+/// A session read from a document.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Document {
-    /// What was known of it at the start.
+    /// The session header.
     pub header: SessionHeader,
-    /// The number of its last entry when it was written.
+    /// The sequence number of its last entry when it was written.
     pub head: Seq,
     /// The digest of that entry.
     pub digest: Digest,
@@ -62,29 +62,29 @@ pub struct Document {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum DocumentError {
-    /// The reader underneath failed.
+    /// I/O error.
     #[error("the document could not be read")]
     Io(#[from] io::Error),
-    /// Not JSON, or not of this shape.
+    /// Not JSON, or not a session document.
     #[error("not a session document")]
     InvalidShape(#[from] serde_json::Error),
-    /// JSON, but not an object.
+    /// The JSON is not an object.
     #[error("not a JSON object")]
     NotAnObject,
-    /// A document of a later version.
-    #[error("the document is of version {0}, and only version 1 can be read")]
+    /// The document has a newer version.
+    #[error("document version {0} is not supported: only version 1 can be read")]
     UnsupportedVersion(u64),
-    /// An entry with nothing in it.
+    /// An entry has no payload.
     #[error("entry {0} of the document has no payload")]
     MissingPayload(Seq),
-    /// An entry that not every parser could read.
+    /// An entry is nested too deeply.
     #[error("entry {0} of the document is nested deeper than {MAX_JSON_DEPTH} levels")]
     TooDeep(Seq),
 }
 
 /// Reads one session.
 ///
-/// The whole is held in memory; for sessions too large for that there is the log.
+/// Loads the whole document into memory; use the log for larger sessions.
 pub fn read_document<R: Read>(mut reader: R) -> Result<Document, DocumentError> {
     #[derive(Deserialize)]
     struct RawDocument<'a> {
@@ -101,7 +101,7 @@ pub fn read_document<R: Read>(mut reader: R) -> Result<Document, DocumentError> 
     let text = bytes.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(&bytes);
     let shape: RawDocument<'_> = match serde_json::from_slice(text) {
         Ok(shape) => shape,
-        // A later version may well have another shape: say which, rather than how.
+        // A newer version may have another structure: report the version, not the difference.
         Err(error) => match serde_json::from_slice::<VersionTag>(text) {
             Ok(VersionTag { throughline }) if throughline != FORMAT_VERSION => {
                 return Err(DocumentError::UnsupportedVersion(throughline));

@@ -1,17 +1,16 @@
-//! The log format: sessions as they are stored, a line for each entry.
+//! The log format: stored sessions, one line per entry.
 //!
 //! ```json
 //! {"throughline":1,"session":{"id":"s1","at":"…","lineage":{"from":"root"}},"head":1,"digest":"…"}
 //! {"seq":1,"id":"…","at":"2026-11-15T10:00:00.000000Z","digest":"…","payload":{"kind":"cleared"}}
 //! ```
 //!
-//! Several sessions may follow one another; each entry belongs to the session line
-//! before it. The bytes of an attachment stand in a line of their own, once, before the
-//! first entry that names them: `{"blob":"…","base64":"…"}`.
+//! A file may contain several sessions; each entry belongs to the session line before it.
+//! The bytes of an attachment are on a line of their own, once, before the first entry that
+//! refers to them: `{"blob":"…","base64":"…"}`.
 //!
-//! Invariant: what is read is what was written, to the byte, and verifies if it did
-//! before. Whether it does is for the reader's caller to check, against the digest in
-//! the session line.
+//! Invariant: reading returns exactly the bytes that were written. The caller has to verify
+//! the entries against the digest in the session line.
 
 use std::io::{self, BufRead, Write};
 
@@ -27,7 +26,7 @@ use crate::log_objects::{
     EntryObject, FORMAT_VERSION, SessionObject, VersionTag, write_entry, write_session_header,
 };
 
-/// Writes sessions, one after the other.
+/// Writes one or more sessions.
 #[derive(Debug)]
 pub struct LogWriter<W: Write> {
     out: W,
@@ -35,24 +34,24 @@ pub struct LogWriter<W: Write> {
 
 impl<W: Write> LogWriter<W> {
     /// Starts a file with a session.
-    pub fn new(out: W, birth: &SessionHeader, head: Seq, digest: &Digest) -> io::Result<Self> {
+    pub fn new(out: W, header: &SessionHeader, head: Seq, digest: &Digest) -> io::Result<Self> {
         let mut writer = Self { out };
-        writer.start_session(birth, head, digest)?;
+        writer.start_session(header, head, digest)?;
         Ok(writer)
     }
 
-    /// Starts a further session.
+    /// Starts another session.
     pub fn start_session(
         &mut self,
-        birth: &SessionHeader,
+        header: &SessionHeader,
         head: Seq,
         digest: &Digest,
     ) -> io::Result<()> {
-        write_session_header(&mut self.out, birth, head, digest)?;
+        write_session_header(&mut self.out, header, head, digest)?;
         self.out.write_all(b"}\n")
     }
 
-    /// Writes an entry of the session started last.
+    /// Writes an entry of the current session.
     pub fn write_entry(&mut self, entry: &StoredEntry) -> io::Result<()> {
         write_entry(&mut self.out, entry)?;
         self.out.write_all(b"\n")
@@ -68,32 +67,32 @@ impl<W: Write> LogWriter<W> {
         self.out.write_all(b"\n")
     }
 
-    /// Flushes, and gives back what was written to.
+    /// Flushes, and returns the writer.
     pub fn finish(mut self) -> io::Result<W> {
         self.out.flush()?;
         Ok(self.out)
     }
 }
 
-/// What a line of a log holds.
+/// An item of a log.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum LogItem {
-    /// A session begins; the entries after it are its own.
+    /// The start of a session; the entries after it belong to it.
     Session {
-        /// What was known of it at the start.
+        /// The session header.
         header: Box<SessionHeader>,
-        /// The number of its last entry when it was written.
+        /// The sequence number of its last entry when it was written.
         head: Seq,
         /// The digest of that entry.
         digest: Digest,
     },
     /// An entry of the session.
     Entry(StoredEntry),
-    /// The bytes of an attachment, which are what their digest says.
+    /// The bytes of an attachment, verified against their digest.
     Blob(Vec<u8>),
 }
 
-/// An attachment as a line.
+/// An attachment line.
 #[derive(Serialize, Deserialize)]
 struct BlobLine {
     blob: Digest,
@@ -106,16 +105,16 @@ fn parse_blob(line: &str) -> Option<Result<LogItem, LineError>> {
     Some(match bytes.filter(|bytes| Digest::of(bytes) == blob) {
         Some(bytes) => Ok(LogItem::Blob(bytes)),
         None => Err(LineError::NotALogLine(format!(
-            "the bytes are not those of attachment {blob}"
+            "the bytes do not match the digest of attachment {blob}"
         ))),
     })
 }
 
-/// The items of a log, each with the number of its line.
+/// Iterates over the items of a log, each with its line number.
 ///
-/// Errors are as with [`MessageLines`](crate::MessageLines): the inner one is the
-/// line's, the outer one the reader's. Entries after a session line that cannot be read
-/// are errors too, lest they be taken for entries of the session before.
+/// Errors are as in [`MessageLines`](crate::MessageLines): the inner error is for the line,
+/// the outer one for the reader. Entries after an invalid session line are errors too, so
+/// that they are not assigned to the session before.
 #[derive(Debug)]
 pub struct LogItems<R> {
     lines: LineReader<R>,
@@ -123,7 +122,7 @@ pub struct LogItems<R> {
 }
 
 impl<R: BufRead> LogItems<R> {
-    /// The items in `reader`.
+    /// Reads items from `reader`.
     pub fn new(reader: R) -> Self {
         Self {
             lines: LineReader::new(reader),
@@ -131,14 +130,14 @@ impl<R: BufRead> LogItems<R> {
         }
     }
 
-    /// The same, with lines of at most `limit` bytes.
+    /// Limits lines to `limit` bytes.
     #[must_use]
     pub fn with_limit(mut self, limit: usize) -> Self {
         self.lines.set_limit(limit);
         self
     }
 
-    /// How many bytes have been read so far, for whoever shows progress.
+    /// Returns the number of bytes read so far, for showing progress.
     pub fn bytes_read(&self) -> u64 {
         self.lines.bytes_read()
     }
@@ -164,7 +163,7 @@ impl<R: BufRead> Iterator for LogItems<R> {
     }
 }
 
-/// Whether a file that begins with this line is a log.
+/// Whether a file that starts with this line is a log.
 pub fn is_log(first_line: &str) -> bool {
     has_signature(first_line.trim_start_matches('\u{feff}'))
 }
@@ -182,7 +181,7 @@ fn parse_version(line: &str) -> Option<u64> {
 }
 
 fn parse_line(line: &str) -> Result<LogItem, LineError> {
-    // Nearly every line is an entry, so that is tried first.
+    // Try an entry first, since nearly every line is one.
     let not_an_entry = match serde_json::from_str::<EntryObject<'_>>(line) {
         Ok(entry) if line.trim_start().starts_with('{') => {
             if entry.is_too_deep() {

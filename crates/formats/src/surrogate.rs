@@ -1,14 +1,14 @@
-//! Mending half characters in JSON text.
+//! Replaces lone surrogates in JSON text.
 //!
-//! Programs that count in UTF-16 sometimes cut a string between the two halves of a
-//! character and write the half as an escape. Such text has no meaning in UTF-8, and
-//! strict parsers refuse the whole line for it; some providers refuse the whole request.
+//! Programs that use UTF-16 sometimes cut a string inside a surrogate pair and write the
+//! remaining half as an escape. It cannot be represented in UTF-8, so strict parsers reject
+//! the whole line, and some providers the whole request.
 //!
-//! Invariant: only lone halves change, each into `\ufffd`, and the length stays.
+//! Invariant: only lone surrogates change, each into `\ufffd`; the length stays the same.
 
 use memchr::memmem;
 
-/// The text with every lone surrogate escape replaced, or nothing if it has none.
+/// Replaces every lone surrogate escape; returns `None` if there are none.
 pub(crate) fn replace_lone_surrogates(json: &str) -> Option<String> {
     let bytes = json.as_bytes();
     let mut escapes = memmem::find_iter(bytes, b"\\u");
@@ -32,7 +32,7 @@ pub(crate) fn replace_lone_surrogates(json: &str) -> Option<String> {
                 6
             }
             (Some(_), _) => 6,
-            // Past the escaped character, which may be a backslash itself.
+            // Skip the escaped character, which may itself be a backslash.
             (None, _) => 1 + json[at + 1..].chars().next().map_or(0, char::len_utf8),
         };
     }
@@ -43,7 +43,7 @@ pub(crate) fn replace_lone_surrogates(json: &str) -> Option<String> {
     Some(mended)
 }
 
-/// The code unit of the `\uXXXX` escape at this place, if there is one.
+/// Returns the code unit of the `\uXXXX` escape at `at`, if there is one.
 fn parse_unicode_escape(bytes: &[u8], at: usize) -> Option<u32> {
     let digits = bytes.get(at..at + 6)?.strip_prefix(b"\\u")?;
     digits.iter().try_fold(0, |unit, digit| {

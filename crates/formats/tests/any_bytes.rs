@@ -1,11 +1,11 @@
-//! Whatever is in a file, reading it ends in an answer or an error, never in a panic.
+//! Tests that readers never panic, whatever a file contains.
 
 use proptest::prelude::*;
 use throughline_formats::{
     LogItems, MessageLines, is_log, parse_message, read_document, read_transcript,
 };
 
-/// Text made of the pieces that the formats are made of, in any order.
+/// Generates text from fragments of the formats, in any order.
 fn almost_valid() -> impl Strategy<Value = Vec<u8>> {
     let piece = prop::sample::select(vec![
         "{",

@@ -1,4 +1,4 @@
-//! What is said of lines that are no messages.
+//! Tests the error messages for invalid message lines.
 
 use throughline_formats::parse_message;
 
@@ -11,7 +11,7 @@ fn error_message(line: &str) -> String {
 
 #[test]
 fn what_is_wrong_is_said_precisely() {
-    for (line, said) in [
+    for (line, expected) in [
         ("nonsense", "not JSON: expected ident at column 2"),
         (
             r#"{"role":"user""#,
@@ -25,7 +25,7 @@ fn what_is_wrong_is_said_precisely() {
             "not a message: duplicate field `role`",
         ),
         (r#"{"content":"x"}"#, "there is no `role`"),
-        (r#"{"role":7,"content":"x"}"#, "`role` is not a text"),
+        (r#"{"role":7,"content":"x"}"#, "`role` is not a string"),
         (
             r#"{"role":"oracle","content":"x"}"#,
             r#""oracle" is not a role: use user, assistant, system or tool"#,
@@ -40,7 +40,7 @@ fn what_is_wrong_is_said_precisely() {
         ),
         (
             r#"{"role":"user","content":7}"#,
-            "`content` is not a text or an array of blocks",
+            "`content` is not a string or an array of blocks",
         ),
         (
             r#"{"role":"user","content":["a",{"type":"text"}]}"#,
@@ -64,7 +64,7 @@ fn what_is_wrong_is_said_precisely() {
         ),
         (
             r#"{"role":"user","content":"x","id":[]}"#,
-            "`id` is not a text or a number",
+            "`id` is not a string or a number",
         ),
         (
             r#"{"role":"user","content":"x","usage":[1,2]}"#,
@@ -75,6 +75,6 @@ fn what_is_wrong_is_said_precisely() {
             "`latency_ms` is not a number of milliseconds",
         ),
     ] {
-        assert_eq!(error_message(line), said, "{line}");
+        assert_eq!(error_message(line), expected, "{line}");
     }
 }

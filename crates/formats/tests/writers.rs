@@ -1,4 +1,4 @@
-//! What is written for another system reads back, by that system's reader, as what stands.
+//! Tests that exports for other systems read back as the visible session.
 
 #![allow(clippy::unwrap_used, reason = "tests")]
 
@@ -43,10 +43,10 @@ fn picture() -> (Block, Blobs) {
     (block, Blobs::from([(Digest::of(&bytes), bytes)]))
 }
 
-/// A session with everything that is hard to carry over.
+/// A session with everything that is hard to convert.
 fn session() -> (SessionHeader, Vec<Entry>, Blobs) {
     let (picture, blobs) = picture();
-    let said = |role, blocks| Body::Message(Message::new(role, Content(blocks)));
+    let message = |role, blocks| Body::Message(Message::new(role, Content(blocks)));
     let text = |role, text: &str| Body::Message(Message::text(role, text));
     let mut answer = Message::new(
         Role::Assistant,
@@ -69,13 +69,13 @@ fn session() -> (SessionHeader, Vec<Entry>, Blobs) {
     let bodies = vec![
         text(Role::User, "covered by the summary"),
         text(Role::Assistant, "covered too"),
-        said(Role::User, vec![Block::Text("see".into()), picture]),
+        message(Role::User, vec![Block::Text("see".into()), picture]),
         Body::Message(answer),
-        said(Role::Tool, vec![result("c1", "fn main() {}")]),
+        message(Role::Tool, vec![result("c1", "fn main() {}")]),
         text(Role::User, "taken back"),
         Body::Rewound { to: Seq(5) },
         text(Role::System, "a note"),
-        said(Role::Assistant, vec![call("never answered")]),
+        message(Role::Assistant, vec![call("never answered")]),
         text(
             Role::User,
             "</script><script>alert(1)</script> & \"quotes\"",
@@ -92,7 +92,7 @@ fn session() -> (SessionHeader, Vec<Entry>, Blobs) {
             newest: None,
             usage: None,
         })),
-        said(Role::Tool, vec![result("unknown", "orphan")]),
+        message(Role::Tool, vec![result("unknown", "orphan")]),
         text(Role::Assistant, "the end"),
     ];
     let birth = SessionHeader::new("s1".parse::<SessionId>().unwrap(), at(0));
@@ -146,18 +146,18 @@ fn render(
     String::from_utf8(out).unwrap()
 }
 
-/// What the reader makes of it: texts, calls and summaries, in order.
+/// Reads an export; returns its texts, calls and summaries, in order.
 fn read_back(agent: SourceFormat, name: &str, text: &str) -> Vec<String> {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join(name);
     std::fs::write(&path, text).unwrap();
-    let mut told = Vec::new();
+    let mut output = Vec::new();
     read_source(agent, &path, None, &mut |incoming| {
         if let IncomingItem::Entry(entry) = &incoming {
             match &entry.event {
                 ImportEvent::Body(Body::Message(message)) => {
                     for block in &message.content.0 {
-                        told.push(match block {
+                        output.push(match block {
                             Block::Text(text) => format!("{}: {text}", message.role),
                             Block::ToolCall(call) => format!("call {}", call.name),
                             Block::ToolResult(result) => {
@@ -171,7 +171,7 @@ fn read_back(agent: SourceFormat, name: &str, text: &str) -> Vec<String> {
                 }
                 ImportEvent::Compacted { summary, keeps, .. } => {
                     let kept = if keeps.is_some() { " keeping" } else { "" };
-                    told.push(format!("summary {}{kept}", summary.background));
+                    output.push(format!("summary {}{kept}", summary.background));
                 }
                 _ => {}
             }
@@ -182,7 +182,7 @@ fn read_back(agent: SourceFormat, name: &str, text: &str) -> Vec<String> {
         true
     })
     .unwrap();
-    told
+    output
 }
 
 const SCRIPT: &str = "</script><script>alert(1)</script> & \"quotes\"";
@@ -190,13 +190,13 @@ const SCRIPT: &str = "</script><script>alert(1)</script> & \"quotes\"";
 #[test]
 fn claude_code_reads_back_what_is_visible() {
     let text = render(|out, head| Box::new(ClaudeCodeWriter::new(out, head)));
-    let told = read_back(
+    let output = read_back(
         SourceFormat::ClaudeCode,
         "11111111-1111-4111-8111-111111111111.jsonl",
         &text,
     );
     assert_eq!(
-        told,
+        output,
         [
             "user: covered by the summary",
             "assistant: covered too",
@@ -209,13 +209,13 @@ fn claude_code_reads_back_what_is_visible() {
             "result fn main() {}",
             "system: a note",
             "call read",
-            "result No result was kept.",
+            "result No result was recorded.",
             &format!("user: {SCRIPT}"),
             "user: orphan",
             "assistant: the end",
         ]
     );
-    // Every record follows the one before it; a summary begins anew.
+    // Every record follows the previous one; a summary starts a new chain.
     let mut last = serde_json::Value::Null;
     for line in text.lines() {
         let record: serde_json::Value = serde_json::from_str(line).unwrap();
@@ -229,9 +229,9 @@ fn claude_code_reads_back_what_is_visible() {
 #[test]
 fn codex_reads_back_what_is_visible() {
     let text = render(|out, head| Box::new(CodexWriter::new(out, head)));
-    let told = read_back(SourceFormat::Codex, "rollout-x.jsonl", &text);
+    let output = read_back(SourceFormat::Codex, "rollout-x.jsonl", &text);
     assert_eq!(
-        told,
+        output,
         [
             "user: covered by the summary",
             "assistant: covered too",
@@ -243,7 +243,7 @@ fn codex_reads_back_what_is_visible() {
             "result fn main() {}",
             "system: a note",
             "call read",
-            "result No result was kept.",
+            "result No result was recorded.",
             &format!("user: {SCRIPT}"),
             "user: orphan",
             "assistant: the end",
@@ -254,9 +254,9 @@ fn codex_reads_back_what_is_visible() {
 #[test]
 fn pi_reads_back_what_is_visible() {
     let text = render(|out, head| Box::new(PiWriter::new(out, head)));
-    let told = read_back(SourceFormat::Pi, "x.jsonl", &text);
+    let output = read_back(SourceFormat::Pi, "x.jsonl", &text);
     assert_eq!(
-        told,
+        output,
         [
             "user: covered by the summary",
             "assistant: covered too",
@@ -268,7 +268,7 @@ fn pi_reads_back_what_is_visible() {
             "result fn main() {}",
             "system: a note",
             "call read",
-            "result No result was kept.",
+            "result No result was recorded.",
             &format!("user: {SCRIPT}"),
             "user: orphan",
             "assistant: the end",

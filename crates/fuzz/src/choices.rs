@@ -1,17 +1,17 @@
-//! The choices a mutation makes, drawn from whatever drives the fuzzing.
+//! The random choices of a mutation, drawn from the fuzzing driver.
 
-/// A source of choices. None once the driver has no more to give.
+/// A source of choices. Returns `None` once the driver has no more.
 pub struct Choices<'a> {
     draw: &'a mut dyn FnMut(usize) -> Option<usize>,
 }
 
 impl<'a> Choices<'a> {
-    /// Choices drawn with a function that answers with a number below its argument.
+    /// Creates a source from a function that returns a number below its argument.
     pub fn new(draw: &'a mut dyn FnMut(usize) -> Option<usize>) -> Self {
         Self { draw }
     }
 
-    /// A number below `limit`, or 0 where that is 0.
+    /// Returns a number below `limit`, or 0 if that is 0.
     pub fn below(&mut self, limit: usize) -> Option<usize> {
         if limit <= 1 {
             return Some(0);
@@ -19,31 +19,32 @@ impl<'a> Choices<'a> {
         (self.draw)(limit)
     }
 
-    /// True once in so many times.
+    /// Returns true once in so many times.
     pub fn one_in(&mut self, times: usize) -> Option<bool> {
         Some(self.below(times)? == 0)
     }
 
-    /// One of several; none where there are none.
+    /// Picks one item; `None` if there are none.
     pub fn pick<'s, T>(&mut self, of: &'s [T]) -> Option<&'s T> {
         of.get(self.below(of.len())?)
     }
 
-    /// A part of something so long, of at most `most`.
+    /// Picks a range of at most `most` within a length.
     pub fn range(&mut self, length: usize, most: usize) -> Option<std::ops::Range<usize>> {
         let start = self.below(length + 1)?;
         let end = start + self.below(most.min(length - start) + 1)?;
         Some(start..end)
     }
 
-    /// Random bytes, from one choice.
+    /// Returns random bytes, seeded by one choice.
     pub fn random_bytes(&mut self, count: usize) -> Option<Vec<u8>> {
         let mut random = SplitMix64::new(self.below(u32::MAX as usize)? as u64);
         Some((0..count).map(|_| random.next_byte()).collect())
     }
 }
 
-/// A small generator of random numbers, splitmix64: the same from the same seed on every machine.
+/// The splitmix64 random number generator: the same seed gives the same numbers on every
+/// machine.
 pub(crate) struct SplitMix64(u64);
 
 impl SplitMix64 {
@@ -63,7 +64,7 @@ impl SplitMix64 {
         (self.next_u64() >> 56) as u8
     }
 
-    /// A number below `limit`.
+    /// Returns a number below `limit`.
     pub(crate) fn below(&mut self, limit: usize) -> usize {
         let product = u128::from(self.next_u64()) * limit as u128;
         usize::try_from(product >> 64).unwrap_or_default()

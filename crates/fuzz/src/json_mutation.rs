@@ -4,10 +4,10 @@ use serde_json::Value;
 
 use crate::Choices;
 
-/// Stands for a text that [`Value`] cannot hold, until the value is written.
+/// A placeholder for a text that [`Value`] cannot hold, until the value is serialized.
 const PLACEHOLDER: &str = "@@hole@@";
 
-/// A value that decoders often get wrong, as JSON text.
+/// Values that decoders often get wrong, as JSON text.
 const EDGE_CASES: &[&str] = &[
     "null",
     "true",
@@ -73,34 +73,35 @@ const EDGE_CASES: &[&str] = &[
     "\"## Query 1\"",
 ];
 
-/// Changes one value within `document`, perhaps to one of `other`. What is no JSON stays as it is.
+/// Changes one value within `document`, perhaps to one from `other`. Returns invalid JSON
+/// unchanged.
 pub(crate) fn mutate(document: &[u8], other: &[u8], by: &mut Choices<'_>) -> Option<Vec<u8>> {
     let Ok(mut value) = serde_json::from_slice::<Value>(document) else {
         return Some(document.to_vec());
     };
-    let places = list_pointers(&value);
-    let place = by.pick(&places)?.clone();
+    let pointers = list_pointers(&value);
+    let pointer = by.pick(&pointers)?.clone();
     let mut hole = None;
     match by.below(8)? {
         0 | 1 => hole = Some(pick_edge_case(by)?),
         2 => {
-            // Ids that name each other, in a circle or twice.
-            let from = by.pick(&places)?.clone();
-            replace(&mut value, &place, |_, all| all.pointer(&from).cloned());
+            // Ids that refer to each other, in a cycle or twice.
+            let from = by.pick(&pointers)?.clone();
+            replace(&mut value, &pointer, |_, all| all.pointer(&from).cloned());
         }
-        3 => remove(&mut value, &place),
+        3 => remove(&mut value, &pointer),
         4 => {
             let name = by
-                .pick(&places)?
+                .pick(&pointers)?
                 .rsplit('/')
                 .next()
                 .unwrap_or("x")
                 .to_owned();
-            rename(&mut value, &place, name);
+            rename(&mut value, &pointer, name);
         }
         5 => {
             let times = *by.pick(&[1, 2, 60])?;
-            replace(&mut value, &place, |old, _| {
+            replace(&mut value, &pointer, |old, _| {
                 Some(match old {
                     Value::Array(list) if times > 1 => {
                         let many = std::iter::repeat_n(list.iter(), times).flatten();
@@ -114,12 +115,12 @@ pub(crate) fn mutate(document: &[u8], other: &[u8], by: &mut Choices<'_>) -> Opt
         6 => {
             let theirs = serde_json::from_slice::<Value>(other).unwrap_or_default();
             let from = by.pick(&self::list_pointers(&theirs))?.clone();
-            replace(&mut value, &place, |_, _| theirs.pointer(&from).cloned());
+            replace(&mut value, &pointer, |_, _| theirs.pointer(&from).cloned());
         }
         _ => {
-            // Text within text, as tool calls have it.
+            // JSON within a string, as in tool calls.
             let cut = by.below(64)?;
-            replace(&mut value, &place, |old, _| {
+            replace(&mut value, &pointer, |old, _| {
                 Some(match old {
                     Value::String(text) => {
                         let end = text
@@ -134,7 +135,7 @@ pub(crate) fn mutate(document: &[u8], other: &[u8], by: &mut Choices<'_>) -> Opt
         }
     }
     if hole.is_some() {
-        replace(&mut value, &place, |_, _| Some(Value::from(PLACEHOLDER)));
+        replace(&mut value, &pointer, |_, _| Some(Value::from(PLACEHOLDER)));
     }
     let mut text = value.to_string();
     if let Some(hole) = hole {
@@ -143,7 +144,7 @@ pub(crate) fn mutate(document: &[u8], other: &[u8], by: &mut Choices<'_>) -> Opt
     Some(text.into_bytes())
 }
 
-/// JSON that decoders often get wrong: a value of another type, too large, or too deep.
+/// Picks JSON that decoders often get wrong: a value of another type, too large, or too deep.
 fn pick_edge_case(by: &mut Choices<'_>) -> Option<String> {
     let depths = [20, 127, 128, 129, 10_000];
     Some(match by.below(EDGE_CASES.len() + 4)? {
@@ -168,49 +169,49 @@ fn pick_edge_case(by: &mut Choices<'_>) -> Option<String> {
     })
 }
 
-/// Pointers to the value and everything in it.
+/// Returns JSON pointers to the value and everything in it.
 fn list_pointers(value: &Value) -> Vec<String> {
-    fn walk(value: &Value, at: &str, places: &mut Vec<String>) {
-        if places.len() > 2_000 {
+    fn walk(value: &Value, at: &str, pointers: &mut Vec<String>) {
+        if pointers.len() > 2_000 {
             return;
         }
-        places.push(at.to_owned());
+        pointers.push(at.to_owned());
         match value {
             Value::Array(list) => {
                 for (index, inner) in list.iter().enumerate() {
-                    walk(inner, &format!("{at}/{index}"), places);
+                    walk(inner, &format!("{at}/{index}"), pointers);
                 }
             }
             Value::Object(members) => {
                 for (name, inner) in members {
                     let name = name.replace('~', "~0").replace('/', "~1");
-                    walk(inner, &format!("{at}/{name}"), places);
+                    walk(inner, &format!("{at}/{name}"), pointers);
                 }
             }
             _ => {}
         }
     }
-    let mut places = Vec::new();
-    walk(value, "", &mut places);
-    places
+    let mut pointers = Vec::new();
+    walk(value, "", &mut pointers);
+    pointers
 }
 
-fn replace(all: &mut Value, place: &str, new: impl FnOnce(&Value, &Value) -> Option<Value>) {
-    let new = all.pointer(place).and_then(|old| new(old, all));
-    if let (Some(old), Some(new)) = (all.pointer_mut(place), new) {
+fn replace(all: &mut Value, pointer: &str, new: impl FnOnce(&Value, &Value) -> Option<Value>) {
+    let new = all.pointer(pointer).and_then(|old| new(old, all));
+    if let (Some(old), Some(new)) = (all.pointer_mut(pointer), new) {
         *old = new;
     }
 }
 
-/// The value that holds the one at `place`, and its name in there.
-fn parent_mut<'v>(all: &'v mut Value, place: &str) -> Option<(&'v mut Value, String)> {
-    let (parent, name) = place.rsplit_once('/')?;
+/// Returns the parent of the value at `place`, and its key there.
+fn parent_mut<'v>(all: &'v mut Value, pointer: &str) -> Option<(&'v mut Value, String)> {
+    let (parent, name) = pointer.rsplit_once('/')?;
     let name = name.replace("~1", "/").replace("~0", "~");
     Some((all.pointer_mut(parent)?, name))
 }
 
-fn remove(all: &mut Value, place: &str) {
-    match parent_mut(all, place) {
+fn remove(all: &mut Value, pointer: &str) {
+    match parent_mut(all, pointer) {
         Some((Value::Object(members), name)) => {
             members.remove(&name);
         }
@@ -223,8 +224,8 @@ fn remove(all: &mut Value, place: &str) {
     }
 }
 
-fn rename(all: &mut Value, place: &str, new: String) {
-    if let Some((Value::Object(members), name)) = parent_mut(all, place)
+fn rename(all: &mut Value, pointer: &str, new: String) {
+    if let Some((Value::Object(members), name)) = parent_mut(all, pointer)
         && let Some(value) = members.remove(&name)
     {
         members.insert(new, value);

@@ -1,17 +1,19 @@
 //! Structure-aware fuzzing of readers and decoders, for tests.
 //!
-//! A [`Target`] is a decoder and the valid documents it is fuzzed with. [`fuzz!`] first runs every
-//! document and every input kept in the corpus as it is, then mutations of them: bytes, lines and
-//! JSON values are changed, moved, repeated and spliced ([`mutate`]). In the suite those are a fixed
-//! number, the same in every run. `cargo xtask fuzz` has `bolero` make the choices, at random and
-//! for as long as one likes; with a fuzzer such as libFuzzer it is guided by coverage.
+//! A [`Target`] is a decoder and the valid documents it is fuzzed with. [`fuzz!`] first runs
+//! every document and every corpus input unchanged, then mutations of them: bytes, lines and
+//! JSON values are changed, moved, repeated and spliced ([`mutate`]). In the test suite their
+//! number is fixed and they are the same in every run. `cargo xtask fuzz` lets `bolero` make
+//! the choices, at random and for as long as requested; with a fuzzer such as libFuzzer it is
+//! guided by coverage.
 //!
-//! Besides what a target checks itself, an input must not panic, take more CPU time than [`HANG`],
-//! or take memory out of proportion to its size. Both are measured for the whole process, so that
-//! each test needs one of its own, as `cargo nextest` gives it. A failing input is minimized and written to
-//! `target/fuzz/`; moved into the corpus it is a regression test.
+//! Besides what a target checks itself, an input must not panic, take more CPU time than
+//! [`CPU_TIME_LIMIT`], or take memory out of proportion to its size. Both are measured for the
+//! whole process, so each test needs its own process, as `cargo nextest` provides. A failing
+//! input is minimized and written to `target/fuzz/`; move it into the corpus to make it a
+//! regression test.
 //!
-//! This crate installs an allocator that counts, in every test binary it is part of.
+//! This crate installs a counting allocator in every test binary that includes it.
 
 pub mod mutate;
 
@@ -28,8 +30,8 @@ pub use watchdog::CPU_TIME_LIMIT;
 
 /// Fuzzes a [`Target`]: its corpus, then a fixed number of mutations.
 ///
-/// Where a variable of bolero is set, such as `BOLERO_RANDOM_TEST_TIME_MS` or `BOLERO_RANDOM_SEED` by
-/// `cargo xtask fuzz`, bolero makes the mutations instead.
+/// If a bolero variable such as `BOLERO_RANDOM_TEST_TIME_MS` or `BOLERO_RANDOM_SEED` is set,
+/// as by `cargo xtask fuzz`, bolero makes the mutations instead.
 #[macro_export]
 macro_rules! fuzz {
     ($target:expr, $check:expr) => {{
@@ -48,7 +50,8 @@ macro_rules! fuzz {
     }};
 }
 
-/// Whether bolero is to make the mutations: for a given time, from a given seed, or with a fuzzer.
+/// Returns whether bolero makes the mutations: for a given time, from a given seed, or with a
+/// fuzzer.
 pub fn is_driven_by_bolero() -> bool {
     let mut names = std::env::vars_os().map(|(name, _)| name);
     names.any(|name| name.to_string_lossy().starts_with("BOLERO_"))

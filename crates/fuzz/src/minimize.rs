@@ -1,11 +1,11 @@
-//! Making a failing input smaller while it keeps failing.
+//! Minimizes a failing input.
 
 use std::time::{Duration, Instant};
 
-/// How long that may take.
+/// The maximum time for minimizing.
 const TIME_LIMIT: Duration = Duration::from_secs(10);
 
-/// The smallest input found that still fails: lines are left out first, then bytes.
+/// Returns the smallest input found that still fails: lines are removed first, then bytes.
 pub(crate) fn minimize(input: &[u8], fails: &dyn Fn(&[u8]) -> bool) -> Vec<u8> {
     let start = Instant::now();
     let lines = |input: &[u8]| {
@@ -17,7 +17,7 @@ pub(crate) fn minimize(input: &[u8], fails: &dyn Fn(&[u8]) -> bool) -> Vec<u8> {
     remove_chunks(bytes(&input), fails, start)
 }
 
-/// Leaves out runs of pieces, shorter and shorter ones, as long as what is left fails.
+/// Removes ever shorter runs of chunks as long as the rest still fails.
 fn remove_chunks(
     mut pieces: Vec<Vec<u8>>,
     fails: &dyn Fn(&[u8]) -> bool,

@@ -1,4 +1,4 @@
-//! Mutations of documents: what changes a valid one into one that is nearly valid.
+//! Mutations that turn a valid document into a nearly valid one.
 
 use crate::Choices;
 use crate::json_mutation;
@@ -6,10 +6,10 @@ use crate::json_mutation;
 /// Changes a document, given others of its kind to splice from.
 pub type Mutation = fn(Vec<u8>, &[Vec<u8>], &mut Choices<'_>) -> Option<Vec<u8>>;
 
-/// No mutation makes a document larger than this.
+/// The maximum size of a mutated document.
 const MAX_DOCUMENT_BYTES: usize = 1 << 20;
 
-/// JSON, a value a line.
+/// Mutates JSON lines: one JSON value per line.
 pub fn json_lines(document: Vec<u8>, others: &[Vec<u8>], by: &mut Choices<'_>) -> Option<Vec<u8>> {
     match by.below(10)? {
         0 => bytes(document, others, by),
@@ -18,7 +18,7 @@ pub fn json_lines(document: Vec<u8>, others: &[Vec<u8>], by: &mut Choices<'_>) -
     }
 }
 
-/// One JSON value.
+/// Mutates one JSON value.
 pub fn json_document(
     document: Vec<u8>,
     others: &[Vec<u8>],
@@ -31,7 +31,7 @@ pub fn json_document(
     json_mutation::mutate(&document, other, by)
 }
 
-/// Text in lines, such as Markdown.
+/// Mutates text in lines, such as Markdown.
 pub fn text(document: Vec<u8>, others: &[Vec<u8>], by: &mut Choices<'_>) -> Option<Vec<u8>> {
     if by.one_in(3)? {
         return bytes(document, others, by);
@@ -39,7 +39,7 @@ pub fn text(document: Vec<u8>, others: &[Vec<u8>], by: &mut Choices<'_>) -> Opti
     lines(document, others, by)
 }
 
-/// Changes one line of JSON.
+/// Mutates one line of JSON.
 fn mutate_json_line(
     document: Vec<u8>,
     others: &[Vec<u8>],
@@ -61,7 +61,7 @@ fn mutate_json_line(
     Some(all.concat())
 }
 
-/// Changes which lines there are, and in what order.
+/// Adds, removes and reorders lines.
 pub fn lines(document: Vec<u8>, others: &[Vec<u8>], by: &mut Choices<'_>) -> Option<Vec<u8>> {
     let mut all = split_lines(&document);
     if all.is_empty() {
@@ -86,7 +86,7 @@ pub fn lines(document: Vec<u8>, others: &[Vec<u8>], by: &mut Choices<'_>) -> Opt
             let many = std::iter::repeat_n(all[at], times);
             all.splice(at..=at, many);
         }
-        // Torn, or joined with the next.
+        // Truncate the line, or join it with the next.
         4 => all[at] = &all[at][..by.below(all[at].len())?],
         5 => {
             let part = by.range(all.len(), 20)?;
@@ -107,7 +107,7 @@ pub fn lines(document: Vec<u8>, others: &[Vec<u8>], by: &mut Choices<'_>) -> Opt
     Some(truncate_to_limit(all.concat()))
 }
 
-/// Lines that are in no format.
+/// Lines that are invalid in every format.
 const INVALID_LINES: &[&[u8]] = &[
     b"",
     b"garbage",
@@ -126,7 +126,7 @@ const INVALID_LINES: &[&[u8]] = &[
     b"{}{}",
 ];
 
-/// Changes bytes, whatever they are.
+/// Mutates arbitrary bytes.
 pub fn bytes(mut document: Vec<u8>, others: &[Vec<u8>], by: &mut Choices<'_>) -> Option<Vec<u8>> {
     let length = document.len();
     match by.below(8)? {
@@ -164,7 +164,7 @@ pub fn bytes(mut document: Vec<u8>, others: &[Vec<u8>], by: &mut Choices<'_>) ->
     Some(truncate_to_limit(document))
 }
 
-/// Changes pages of a binary file, and bytes in them.
+/// Mutates pages of a binary file, and bytes in them.
 pub fn pages<const PAGE: usize>(
     mut document: Vec<u8>,
     others: &[Vec<u8>],
@@ -182,7 +182,7 @@ pub fn pages<const PAGE: usize>(
             document.copy_within(other..other + PAGE, page);
         }
         2 => document.truncate(page + by.below(PAGE)?),
-        // The header of the file or of a page, where every byte means something.
+        // The header of the file or of a page, where every byte is significant.
         3 | 4 => {
             let at = page + by.below(if page == 0 { 112 } else { 32 })?;
             document[at] = *by.pick(&[0, 1, 2, 5, 10, 13, 0x7f, 0x80, 0xff])?;
@@ -206,7 +206,7 @@ pub fn pages<const PAGE: usize>(
     Some(document)
 }
 
-/// The lines of a document, with their ends.
+/// Returns the lines of a document, including their line endings.
 fn split_lines(document: &[u8]) -> Vec<&[u8]> {
     document.split_inclusive(|byte| *byte == b'\n').collect()
 }

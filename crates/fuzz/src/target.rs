@@ -1,4 +1,4 @@
-//! A decoder to fuzz, and running it on one input.
+//! Fuzz targets: a decoder, its documents, and how it is run on one input.
 
 use std::ops::Bound;
 use std::panic::{AssertUnwindSafe, catch_unwind, set_hook, take_hook};
@@ -17,27 +17,27 @@ use crate::watchdog::Watchdog;
 #[global_allocator]
 static ALLOCATOR: PeakAlloc = PeakAlloc;
 
-/// How many mutations the suite runs, unless a target says otherwise.
+/// The default number of mutations in the test suite.
 const DEFAULT_MUTATIONS: u64 = 500;
 
-/// How much memory an input may take whatever its size, and for each byte of it.
+/// The memory an input may take regardless of its size, and per byte of it.
 const MEMORY_LIMIT: (usize, usize) = (48 << 20, 400);
 
 /// One kind of document that a target reads.
 #[derive(Clone, Debug)]
 pub struct Case {
-    /// What it is called: the name of its folder in the corpus.
+    /// Its name, which is also the name of its folder in the corpus.
     pub name: String,
     /// Valid documents.
     pub seeds: Vec<Vec<u8>>,
-    /// How to change them.
+    /// How to mutate them.
     pub mutation: Mutation,
 }
 
 /// A document of one of the target's cases.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Input {
-    /// Which case.
+    /// The index of the case.
     pub case: usize,
     /// The document.
     pub bytes: Vec<u8>,
@@ -61,18 +61,19 @@ pub struct Target {
 }
 
 impl Target {
-    /// A target with these cases, and what is in `corpus/NAME/CASE/` for each.
+    /// Creates a target with these cases, and adds the corpus inputs in `corpus/NAME/CASE/` to
+    /// each.
     ///
     /// # Panics
     ///
-    /// Where a case has no documents.
+    /// If a case has no documents.
     pub fn new(name: &'static str, corpus: &Path, mut cases: Vec<Case>) -> Self {
         for case in &mut cases {
-            let kept = fs::read_dir(corpus.join(name).join(&case.name));
-            let mut kept: Vec<_> = kept.into_iter().flatten().flatten().collect();
-            kept.sort_by_key(fs::DirEntry::path);
-            let kept = kept.iter().filter_map(|file| fs::read(file.path()).ok());
-            case.seeds.extend(kept);
+            let inputs = fs::read_dir(corpus.join(name).join(&case.name));
+            let mut inputs: Vec<_> = inputs.into_iter().flatten().flatten().collect();
+            inputs.sort_by_key(fs::DirEntry::path);
+            let inputs = inputs.iter().filter_map(|file| fs::read(file.path()).ok());
+            case.seeds.extend(inputs);
             assert!(!case.seeds.is_empty(), "{name}/{} has no seeds", case.name);
         }
         let here = Path::new(env!("CARGO_MANIFEST_DIR"));
@@ -85,13 +86,14 @@ impl Target {
         }
     }
 
-    /// The same with so many mutations in the suite.
+    /// Sets the number of mutations in the test suite.
     #[must_use]
     pub fn with_mutations(self, mutations: u64) -> Self {
         Self { mutations, ..self }
     }
 
-    /// The same where an input may take so many bytes of memory, and so many for each of its own.
+    /// Sets the memory an input may take: a fixed number of bytes, and so many per byte of
+    /// input.
     #[must_use]
     pub fn with_memory_limit(self, memory: (usize, usize)) -> Self {
         Self {
@@ -100,12 +102,12 @@ impl Target {
         }
     }
 
-    /// Mutations of its documents.
+    /// Returns a generator of mutations of its documents.
     pub fn generator(&self) -> MutationGenerator {
         MutationGenerator(self.cases.clone())
     }
 
-    /// Runs every document as it is.
+    /// Runs every document unchanged.
     pub fn replay(&self, check: &dyn Fn(&Input)) {
         for (case, documents) in self.cases.iter().enumerate() {
             for bytes in &documents.seeds {
@@ -127,13 +129,13 @@ impl Target {
         }
     }
 
-    /// Runs one input. If it fails, the input is minimized and written down.
+    /// Runs one input. If it fails, the input is minimized and written to a file.
     ///
     /// # Panics
     ///
-    /// Where the check does, naming the input.
+    /// If the check panics, naming the input.
     pub fn run(&self, input: &Input, check: &dyn Fn(&Input)) {
-        // What ends the process leaves this file behind.
+        // If the process dies, this file remains.
         let current = self.failures_folder.join("current");
         let _ = fs::create_dir_all(&self.failures_folder);
         let _ = fs::write(&current, &input.bytes);
@@ -147,7 +149,7 @@ impl Target {
             };
             catch_unwind(AssertUnwindSafe(|| self.run_once(&smaller, check))).is_err()
         };
-        // The first failure has been reported; those on the way to the smallest input are not.
+        // The first failure has been reported; do not report those during minimizing.
         let hook = take_hook();
         set_hook(Box::new(|_| {}));
         let least = minimize(&input.bytes, &fails);
@@ -159,13 +161,13 @@ impl Target {
         let path = self.failures_folder.join(format!("{case}-{hash:016x}"));
         let _ = fs::write(&path, &least);
         let _ = fs::remove_file(&current);
-        let why = panic
+        let message = panic
             .downcast_ref::<String>()
             .map(String::as_str)
             .or_else(|| panic.downcast_ref::<&str>().copied())
             .unwrap_or("it panicked");
         panic!(
-            "{why}\n  target {}, case {case}; minimized input: {}\n  once it is fixed, keep it in the corpus under {}/{case}/",
+            "{message}\n  target {}, case {case}; minimized input: {}\n  once it is fixed, keep it in the corpus under {}/{case}/",
             self.name,
             path.display(),
             self.name,
@@ -187,18 +189,18 @@ impl Target {
         );
     }
 
-    /// Removes what only a run that was cut off needs.
+    /// Removes the file that is only needed after a crash.
     pub fn finish(&self) {
         let _ = fs::remove_file(self.failures_folder.join("current"));
     }
 }
 
-/// Mutations of a target's documents, one to four at a time.
+/// Generates mutations of a target's documents, one to four at a time.
 #[derive(Clone, Debug)]
 pub struct MutationGenerator(Vec<Case>);
 
 impl MutationGenerator {
-    /// One of them.
+    /// Draws one input.
     fn draw(&self, by: &mut Choices<'_>) -> Option<Input> {
         let case = by.below(self.0.len())?;
         let Case {

@@ -1,16 +1,16 @@
-//! Ends the process when an input takes too long.
+//! Kills the process when an input takes too long.
 //!
-//! It is the CPU time of the process that counts: on a busy machine an input may wait for seconds
-//! without being slow. A deadlock takes none, and is for the test runner to end.
+//! The CPU time of the process is what counts: on a busy machine an input may wait for seconds
+//! without being slow. A deadlock takes no CPU time and is left to the test runner's timeout.
 
 use std::path::PathBuf;
 use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
 use std::time::Duration;
 
-/// How much CPU time one input may take before it counts as a hang.
+/// The CPU time one input may take before it counts as a hang.
 pub const CPU_TIME_LIMIT: Duration = Duration::from_secs(20);
 
-/// How often the time is looked at.
+/// How often the time is checked.
 const INTERVAL: Duration = Duration::from_secs(1);
 
 /// Watches one input until it is dropped.
@@ -19,7 +19,7 @@ pub(crate) struct Watchdog {
 }
 
 impl Watchdog {
-    /// Watches an input; `current` is the file that it is in.
+    /// Starts watching an input; `current` is the file that contains it.
     pub(crate) fn start(current: PathBuf) -> Self {
         let (stop, stopped) = channel();
         let start = cpu_time();
@@ -36,7 +36,7 @@ impl Watchdog {
     }
 }
 
-/// How much CPU time this process has taken.
+/// Returns the CPU time this process has taken.
 #[cfg(unix)]
 fn cpu_time() -> Duration {
     use rustix::time::{ClockId, clock_gettime};
@@ -44,7 +44,7 @@ fn cpu_time() -> Duration {
     Duration::try_from(time).unwrap_or_default()
 }
 
-/// Not known here: no input counts as a hang.
+/// Not available on this platform, so no input counts as a hang.
 #[cfg(not(unix))]
 fn cpu_time() -> Duration {
     Duration::ZERO

@@ -1,19 +1,19 @@
-//! What a word of code is, from itself and what stands around it.
+//! Classifies a word of code by itself and its context.
 
 use super::language::{Language, LanguageFeature};
 use super::token_kind::TokenKind;
 
-/// What stands before a word or a sign.
+/// The token before a word or sign.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum PreviousToken {
-    /// Nothing yet, or something that wants a value after it.
+    /// Nothing yet, or something that a value follows.
     Operator,
     Value,
-    /// A keyword that names what comes after it.
+    /// A keyword that is followed by a name of this kind.
     Declares(TokenKind),
 }
 
-/// Where a word stands.
+/// The context of a word.
 #[derive(Debug)]
 pub(super) struct WordContext<'a> {
     /// The line before the word.
@@ -21,22 +21,22 @@ pub(super) struct WordContext<'a> {
     /// The line after it.
     pub(super) right: &'a str,
     pub(super) previous: PreviousToken,
-    /// Whether a command is due here.
+    /// Whether a command is expected here.
     pub(super) expects_command: bool,
 }
 
-/// What the word is, and what that makes of the word after it.
+/// Returns the kind of a word, and what that implies for the next word.
 pub(super) fn classify_word(
     language: &Language,
     word: &str,
-    place: &WordContext,
+    context: &WordContext,
 ) -> (TokenKind, PreviousToken) {
-    let member = place.left.ends_with('.') && !place.left.ends_with("..");
+    let member = context.left.ends_with('.') && !context.left.ends_with("..");
     let lists = |list| !member && language.list_contains(list, word);
-    // At a prompt, most words are just words.
-    let heard =
-        !language.has_feature(LanguageFeature::Commands) || place.expects_command || word == "in";
-    if heard && lists(language.keywords) {
+    // In shell commands, most words are plain arguments.
+    let is_significant =
+        !language.has_feature(LanguageFeature::Commands) || context.expects_command || word == "in";
+    if is_significant && lists(language.keywords) {
         let before = if language.list_contains(language.function_keywords, word) {
             PreviousToken::Declares(TokenKind::Function)
         } else if language.list_contains(language.type_keywords, word) {
@@ -47,7 +47,7 @@ pub(super) fn classify_word(
         return (TokenKind::Keyword, before);
     }
     (
-        classify_name(language, word, place, &lists),
+        classify_name(language, word, context, &lists),
         PreviousToken::Value,
     )
 }
@@ -55,10 +55,10 @@ pub(super) fn classify_word(
 fn classify_name(
     language: &Language,
     word: &str,
-    place: &WordContext,
+    context: &WordContext,
     lists: &dyn Fn(&'static str) -> bool,
 ) -> TokenKind {
-    if is_key(language, place.right, false) {
+    if is_key(language, context.right, false) {
         return TokenKind::Key;
     }
     if lists(language.constants) {
@@ -67,18 +67,18 @@ fn classify_name(
     if lists(language.builtin_types) {
         return TokenKind::Type;
     }
-    if let PreviousToken::Declares(kind) = place.previous {
+    if let PreviousToken::Declares(kind) = context.previous {
         return kind;
     }
     if language.has_feature(LanguageFeature::Commands) {
-        let assigned = place.right.starts_with('=') || place.right.starts_with("+=");
-        return match (place.expects_command, assigned) {
+        let assigned = context.right.starts_with('=') || context.right.starts_with("+=");
+        return match (context.expects_command, assigned) {
             (true, true) => TokenKind::Key,
             (true, false) => TokenKind::Function,
             (false, _) => TokenKind::Plain,
         };
     }
-    let called = place.right.starts_with('(');
+    let called = context.right.starts_with('(');
     if language.has_feature(LanguageFeature::CapitalizedNames)
         && word.starts_with(char::is_uppercase)
     {
@@ -96,7 +96,7 @@ fn classify_name(
     }
 }
 
-/// Whether what stands before this is a key.
+/// Returns whether the text before `right` is a key.
 pub(super) fn is_key(language: &Language, right: &str, quoted: bool) -> bool {
     let Some(separator) = language.separator else {
         return false;
@@ -106,18 +106,18 @@ pub(super) fn is_key(language: &Language, right: &str, quoted: bool) -> bool {
     };
     match separator {
         '=' => !after.starts_with(['=', '>']),
-        // In front of a bare colon may be much else.
+        // Much else can precede a bare colon.
         _ => quoted || after.is_empty() || after.starts_with(' '),
     }
 }
 
-/// The end of a key that a line begins with, in a language that lets it have
-/// many words.
+/// Returns the end of a key at the beginning of a line, in a language whose keys may have
+/// several words.
 pub(super) fn find_line_key(language: &Language, line: &str) -> Option<(usize, usize)> {
     let separator = language
         .separator
         .filter(|_| language.has_feature(LanguageFeature::MultiWordKeys))?;
-    // In a makefile, a tab is in front of commands.
+    // In a makefile, a tab precedes commands.
     if line.starts_with('\t') {
         return None;
     }

@@ -1,7 +1,7 @@
-//! Code, read word by word.
+//! The lexer for program code.
 //!
-//! Invariant: every step takes at least one character, so there are no more
-//! steps than characters.
+//! Invariant: every step consumes at least one character, so there are no more steps than
+//! characters.
 
 use super::LineState;
 use super::classify::{self, PreviousToken, WordContext};
@@ -9,7 +9,7 @@ use super::language::{Language, LanguageFeature, Quote};
 use super::literals;
 use super::token_kind::{TokenKind, TokenSpans};
 
-/// Reads a line from `start` on, and what it leaves open.
+/// Lexes a line from `start` on, updating the state it leaves open.
 pub(super) fn lex_line(
     language: &'static Language,
     open: &mut LineState,
@@ -31,18 +31,18 @@ pub(super) fn lex_line(
     line.spans
 }
 
-/// A line being read.
+/// A line being lexed.
 struct LineLexer<'a> {
     language: &'static Language,
     text: &'a str,
     at: usize,
     spans: TokenSpans,
     previous: PreviousToken,
-    /// Whether a command is due.
+    /// Whether a command is expected.
     expects_command: bool,
-    /// Whether the value of a variable is due.
+    /// Whether the value of a variable is expected.
     expects_value: bool,
-    /// What will be open after this line.
+    /// The state after this line.
     next_state: Option<LineState>,
 }
 
@@ -88,13 +88,13 @@ impl<'a> LineLexer<'a> {
         &self.text[self.at..]
     }
 
-    /// Takes the next `length` bytes for a piece.
+    /// Consumes the next `length` bytes as a token.
     fn take(&mut self, length: usize, kind: TokenKind) {
         self.at = (self.at + length).min(self.text.len());
         self.spans.push(self.at, kind);
     }
 
-    /// What only the beginning of a line can be.
+    /// Lexes what can only be at the beginning of a line.
     fn lex_line_start(&mut self) {
         let text = self.rest();
         let indent = text.len() - text.trim_start().len();
@@ -113,7 +113,7 @@ impl<'a> LineLexer<'a> {
         }
     }
 
-    /// `#include <this>`, `#define THAT 1`: what comes `after` the hash.
+    /// Lexes a directive such as `#include <this>` or `#define THAT 1`, from `after` the hash.
     fn lex_directive(&mut self, after: usize) {
         let text = self.rest();
         let name = text[after..].trim_start();
@@ -130,7 +130,7 @@ impl<'a> LineLexer<'a> {
         }
     }
 
-    /// Reads one piece; answers with what it leaves open.
+    /// Lexes one token; returns the state it leaves open.
     fn lex_token(&mut self) -> LineState {
         let rest = self.rest();
         let Some(first) = rest.chars().next() else {
@@ -179,7 +179,7 @@ impl<'a> LineLexer<'a> {
             && marks.any(|mark| rest.starts_with(mark))
     }
 
-    /// Reads on in a comment.
+    /// Continues a comment.
     fn lex_comment(&mut self, mut depth: usize) -> LineState {
         let Some((begin, end)) = self.language.block_comment else {
             return LineState::Initial;
@@ -207,7 +207,7 @@ impl<'a> LineLexer<'a> {
         LineState::Initial
     }
 
-    /// The length of a regular expression or a character, if one begins here.
+    /// Returns the length of a regular expression or character literal that begins here.
     fn match_literal(&self, rest: &str) -> Option<usize> {
         let due = self.previous != PreviousToken::Value && !self.text[..self.at].ends_with('<');
         if due && self.language.has_feature(LanguageFeature::RegexLiterals) {
@@ -224,7 +224,7 @@ impl<'a> LineLexer<'a> {
         quotes.find(|quote| rest.starts_with(quote.open))
     }
 
-    /// Reads on in quoted text, after the `begin` bytes that open it.
+    /// Lexes quoted text, after the `begin` bytes that open it.
     fn lex_quoted(&mut self, quote: &'static Quote, begin: usize) -> LineState {
         let rest = self.rest();
         let close = literals::find_closing_quote(&rest[begin..], quote.close, quote.escapes);
@@ -246,7 +246,7 @@ impl<'a> LineLexer<'a> {
         }
     }
 
-    /// The length of a variable, an annotation or a symbol.
+    /// Returns the length of a variable, annotation or symbol.
     fn match_sigil(&self, first: char, rest: &str) -> Option<usize> {
         if !self.language.sigils.contains(first) {
             return None;
@@ -308,13 +308,13 @@ impl<'a> LineLexer<'a> {
             self.previous = PreviousToken::Value;
             return;
         }
-        let place = WordContext {
+        let context = WordContext {
             left: &self.text[..self.at],
             right,
             previous: self.previous,
             expects_command: self.expects_command && !self.expects_value,
         };
-        let (kind, before) = classify::classify_word(self.language, word, &place);
+        let (kind, before) = classify::classify_word(self.language, word, &context);
         self.take(length, kind);
         self.previous = before;
         if kind == TokenKind::Keyword {
@@ -325,10 +325,10 @@ impl<'a> LineLexer<'a> {
         }
     }
 
-    /// A sign that is none of the above.
+    /// Lexes any other sign.
     fn lex_punctuation(&mut self, first: char, rest: &str) {
         let left = &self.text[..self.at];
-        // `<<<` reads one word, and in `((` it is arithmetic.
+        // `<<<` is a here-string, and in `((` it is arithmetic.
         if self.language.has_feature(LanguageFeature::Heredocs)
             && !left.ends_with('<')
             && let Some(end) = literals::heredoc_terminator(
@@ -355,7 +355,7 @@ impl<'a> LineLexer<'a> {
         }
     }
 
-    /// Notes that a value stands here.
+    /// Records that a value precedes the next token.
     fn note_value(&mut self) {
         self.previous = PreviousToken::Value;
         self.expects_command &= self.expects_value;

@@ -1,26 +1,26 @@
-//! What a highlighter must know of a language, and which one a fence names.
+//! The definition of a language, and the lookup by the name after a code fence.
 
 use super::languages;
 
-/// A language, as far as its colors go.
+/// What the highlighter knows about a language.
 #[derive(Debug)]
 pub(super) struct Language {
-    /// What it is called after a fence, in lower case.
+    /// Its names after a code fence, in lowercase.
     pub(super) names: &'static str,
     pub(super) lexer_kind: LexerKind,
-    /// What begins a comment that ends with its line.
+    /// The markers of line comments.
     pub(super) line_comments: &'static [&'static str],
-    /// What begins and ends a comment that may take many lines.
+    /// The delimiters of block comments.
     pub(super) block_comment: Option<(&'static str, &'static str)>,
-    /// Longer ways to open come before shorter ones.
+    /// Its kinds of quotes; longer openings come before shorter ones.
     pub(super) quotes: &'static [Quote],
     /// Letters that belong to the quote right after them.
     pub(super) quote_prefixes: &'static str,
-    /// What words may hold besides letters, digits and underscores.
+    /// The characters in words besides letters, digits and underscores.
     pub(super) word_chars: &'static str,
-    /// What a word begins with that is a variable or an annotation.
+    /// The characters that begin a variable or an annotation.
     pub(super) sigils: &'static str,
-    /// What stands between a key and its value.
+    /// The character between a key and its value.
     pub(super) separator: Option<char>,
     pub(super) keywords: &'static str,
     /// Keywords that are followed by the name of a function.
@@ -33,62 +33,62 @@ pub(super) struct Language {
     pub(super) features: &'static [LanguageFeature],
 }
 
-/// How a language is read.
+/// How the lines of a language are lexed.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum LexerKind {
     /// Words, numbers, quotes and comments.
     Code,
     /// Elements within angle brackets.
     Markup,
-    /// The first characters of a line say what it is.
+    /// Diffs: the first characters of a line decide its kind.
     Diff,
     Markdown,
-    /// Commands after a prompt, and what they answered.
+    /// Commands after a prompt, and their output.
     Console,
 }
 
-/// What not every language does.
+/// Features that only some languages have.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum LanguageFeature {
-    /// Keywords are the same in upper and lower case.
+    /// Keywords are case-insensitive.
     CaseInsensitive,
     /// `Name` is a type and `NAME` a constant.
     CapitalizedNames,
-    /// A single quote holds one character, or begins a name.
+    /// A single quote encloses one character, or begins a name.
     CharLiterals,
-    /// The first word of a command is what is run.
+    /// The first word of a command is the program.
     Commands,
-    /// A hash and a word at the beginning of a line are an instruction.
+    /// A hash and a word at the beginning of a line are a directive.
     Directives,
-    /// `<<END` begins a text that ends at a line of `END`.
+    /// `<<END` begins a text that ends at a line with `END`.
     Heredocs,
     /// `name!` is a macro.
     Macros,
-    /// A comment may hold comments.
+    /// Comments can be nested.
     NestedComments,
-    /// A slash where a value is due begins a regular expression.
+    /// A slash where a value is expected begins a regular expression.
     RegexLiterals,
-    /// A line in brackets names what follows.
+    /// A line in brackets is a section heading.
     Sections,
     /// A comment begins only after white space.
     SpacedComments,
-    /// A line may begin with a key of many words.
+    /// A line may begin with a key of several words.
     MultiWordKeys,
 }
 
-/// A way to quote text.
+/// A kind of quoted text.
 #[derive(Debug, PartialEq)]
 pub(super) struct Quote {
     pub(super) open: &'static str,
     pub(super) close: &'static str,
-    /// Whether a backslash takes the meaning from what is after it.
+    /// Whether a backslash escapes the next character.
     pub(super) escapes: bool,
     /// Whether it may end on a later line.
     pub(super) multiline: bool,
 }
 
 impl Quote {
-    /// Ends on its line.
+    /// Quoted text that ends on its line.
     pub(super) const fn single_line(mark: &'static str) -> Self {
         Quote {
             open: mark,
@@ -98,7 +98,7 @@ impl Quote {
         }
     }
 
-    /// May take many lines.
+    /// Quoted text that may span lines.
     pub(super) const fn multi_line(mark: &'static str) -> Self {
         Quote {
             multiline: true,
@@ -106,7 +106,7 @@ impl Quote {
         }
     }
 
-    /// Means just what it says, over many lines.
+    /// Raw text without escapes that may span lines.
     pub(super) const fn raw(open: &'static str, close: &'static str) -> Self {
         Quote {
             open,
@@ -118,7 +118,7 @@ impl Quote {
 }
 
 impl Language {
-    /// Code of which nothing is known.
+    /// The rules for code in an unknown language.
     pub(super) const PLAIN: Language = Language {
         names: "",
         lexer_kind: LexerKind::Code,
@@ -137,7 +137,7 @@ impl Language {
         features: &[],
     };
 
-    /// The language that the text after a fence names, if it is known.
+    /// Returns the language named after a code fence, if it is known.
     pub(super) fn from_info(info: &str) -> Option<&'static Language> {
         let info = info.trim_start_matches(['{', '.', ' ']);
         let end = info.find(|c: char| !c.is_ascii_alphanumeric() && !"+#-_".contains(c));
@@ -150,7 +150,7 @@ impl Language {
         self.features.contains(&habit)
     }
 
-    /// Whether a word is one of a list of this language.
+    /// Returns whether a word is in a list of this language.
     pub(super) fn list_contains(&self, list: &str, word: &str) -> bool {
         contains_word(
             list,
@@ -161,7 +161,7 @@ impl Language {
 }
 
 fn contains_word(list: &str, word: &str, any_case: bool) -> bool {
-    // As bytes, since every word of every text is looked up.
+    // Compared as bytes, since every word of every text is looked up.
     let word = word.as_bytes();
     let mut words = list.as_bytes().split(|&byte| byte == b' ');
     if any_case {

@@ -1,20 +1,20 @@
-//! Code in color: what its pieces are. What each looks like is up to whoever shows it.
+//! Syntax highlighting: splits code into tokens with kinds, and leaves the colors to the
+//! caller.
 //!
-//! Languages are read as a reader skims them: words, quotes, comments. That
-//! needs no grammar, never fails, and takes time in proportion to the text,
-//! whatever the text is.
+//! Languages are lexed superficially: words, quotes, comments. That needs no grammar, never
+//! fails, and takes time linear in the length of the text.
 //!
 //! ```
-//! use throughline_highlight::{Highlighter, Kind};
+//! use throughline_highlight::{Highlighter, TokenKind};
 //!
 //! let mut code = Highlighter::new("rust");
-//! let pieces: Vec<_> = code.line("let a = 1;").collect();
-//! assert_eq!(pieces[0], ("let", Kind::Keyword));
-//! assert_eq!(pieces[2], ("1", Kind::Number));
+//! let tokens: Vec<_> = code.highlight_line("let a = 1;").collect();
+//! assert_eq!(tokens[0], ("let", TokenKind::Keyword));
+//! assert_eq!(tokens[2], ("1", TokenKind::Number));
 //! ```
 //!
-//! Invariants: the pieces of a line, one after the other, are the line; what they
-//! are depends on that line and those before it.
+//! Invariants: the tokens of a line, concatenated, are the line; their kinds depend only on
+//! that line and those before it.
 
 mod classify;
 mod code_lexer;
@@ -30,21 +30,21 @@ use token_kind::TokenSpans;
 
 pub use token_kind::TokenKind;
 
-/// A line with more characters is data; some looking ahead is done within one,
-/// so this also bounds what that costs.
+/// The maximum length of a highlighted line; longer lines are data. This also bounds the cost
+/// of lookahead within a line.
 const MAX_LINE_CHARS: usize = 2_000;
-/// A block with more lines is read by nobody.
+/// The maximum number of highlighted lines in a block.
 const MAX_LINES: usize = 5_000;
 
-/// Reads the lines of one block of code.
+/// Highlights the lines of one block of code.
 #[derive(Debug, Default)]
 pub struct Highlighter {
-    /// None where code is plain.
+    /// `None` for plain text.
     lexer: Option<Lexer>,
     lines: usize,
 }
 
-/// A language being read.
+/// The lexer of a language, with its state between lines.
 #[derive(Debug)]
 struct Lexer {
     language: &'static Language,
@@ -55,20 +55,20 @@ struct Lexer {
 #[derive(Debug, PartialEq)]
 enum LineState {
     Initial,
-    /// Comments, this many within each other.
+    /// A comment at this nesting depth.
     Comment(usize),
     Quoted(&'static Quote),
-    /// A text that ends at a line of this.
+    /// A text that ends at a line with this content.
     UntilLine(String),
-    /// An element between its angle brackets.
+    /// A tag between its angle brackets.
     Tag,
-    /// A command that goes on.
+    /// A command that continues on the next line.
     CommandContinuation,
 }
 
 impl Highlighter {
-    /// For a block that begins, with what stands after its fence. Code in a language that
-    /// is not known is plain.
+    /// Creates a highlighter for a block, from the info string after its code fence. Code in
+    /// an unknown language is plain.
     pub fn new(info: &str) -> Self {
         Highlighter {
             lexer: Language::from_info(info).map(|language| Lexer {
@@ -79,7 +79,8 @@ impl Highlighter {
         }
     }
 
-    /// The pieces of the next line, which has no line ending. Blank lines may be left out.
+    /// Returns the tokens of the next line, given without its line ending. Blank lines may be
+    /// skipped.
     pub fn highlight_line<'a>(
         &mut self,
         line: &'a str,
@@ -88,13 +89,13 @@ impl Highlighter {
         if self.lines > MAX_LINES || line.chars().nth(MAX_LINE_CHARS).is_some() {
             self.lexer = None;
         }
-        let mut pieces = match &mut self.lexer {
+        let mut spans = match &mut self.lexer {
             Some(reader) => reader.lex_line(line),
             None => TokenSpans::default(),
         };
-        pieces.push(line.len(), TokenKind::Plain);
+        spans.push(line.len(), TokenKind::Plain);
         let mut start = 0;
-        pieces.into_ends().map(move |(end, kind)| {
+        spans.into_ends().map(move |(end, kind)| {
             let piece = &line[start..end];
             start = end;
             (piece, kind)

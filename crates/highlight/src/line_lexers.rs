@@ -1,10 +1,10 @@
-//! Texts whose lines tell by their first characters what they are.
+//! Lexers for texts whose lines are classified by their first characters.
 
 use super::language::Language;
 use super::token_kind::{TokenKind, TokenSpans};
 use super::{LineState, code_lexer};
 
-/// What may stand before a command.
+/// The prompts that may precede a command.
 const PROMPTS: [&str; 4] = ["$ ", "% ", "> ", "❯ "];
 
 pub(super) fn lex_diff(line: &str) -> TokenSpans {
@@ -17,12 +17,12 @@ pub(super) fn lex_diff(line: &str) -> TokenSpans {
         _ if line.starts_with("diff ") || line.starts_with("index ") => TokenKind::Comment,
         _ => TokenKind::Plain,
     };
-    let mut pieces = TokenSpans::default();
-    pieces.push(line.len(), kind);
-    pieces
+    let mut spans = TokenSpans::default();
+    spans.push(line.len(), kind);
+    spans
 }
 
-/// A command after its prompt; what commands answered is left alone.
+/// Lexes a command after its prompt; the output of commands stays plain.
 pub(super) fn lex_console(language: &'static Language, line: &str) -> TokenSpans {
     let indent = line.len() - line.trim_start().len();
     let prompts = PROMPTS.iter();
@@ -39,14 +39,14 @@ pub(super) fn lex_console(language: &'static Language, line: &str) -> TokenSpans
 }
 
 pub(super) fn lex_markdown(open: &mut LineState, line: &str) -> TokenSpans {
-    let mut pieces = TokenSpans::default();
+    let mut spans = TokenSpans::default();
     let text = line.trim_start();
     if let LineState::UntilLine(fence) = open {
         if text.starts_with(fence.as_str()) {
             *open = LineState::Initial;
-            pieces.push(line.len(), TokenKind::Comment);
+            spans.push(line.len(), TokenKind::Comment);
         }
-        return pieces;
+        return spans;
     }
     let indent = line.len() - text.len();
     let after = text.trim_start_matches('#');
@@ -55,28 +55,28 @@ pub(super) fn lex_markdown(open: &mut LineState, line: &str) -> TokenSpans {
         .find(|fence| text.starts_with(**fence))
     {
         *open = LineState::UntilLine((*fence).to_owned());
-        pieces.push(line.len(), TokenKind::Comment);
+        spans.push(line.len(), TokenKind::Comment);
     } else if after.len() < text.len() && after.starts_with(' ') {
-        pieces.push(line.len(), TokenKind::Heading);
+        spans.push(line.len(), TokenKind::Heading);
     } else if text.starts_with('>') {
-        pieces.push(line.len(), TokenKind::Comment);
+        spans.push(line.len(), TokenKind::Comment);
     } else {
         let marked = ["- ", "* ", "+ "].iter().any(|mark| text.starts_with(mark));
-        pieces.push(indent, TokenKind::Plain);
-        pieces.push(indent + usize::from(marked), TokenKind::Keyword);
-        lex_code_spans(line, &mut pieces);
+        spans.push(indent, TokenKind::Plain);
+        spans.push(indent + usize::from(marked), TokenKind::Keyword);
+        lex_code_spans(line, &mut spans);
     }
-    pieces
+    spans
 }
 
-/// Spans of code in a line of prose.
-fn lex_code_spans(line: &str, pieces: &mut TokenSpans) {
+/// Lexes code spans in a line of prose.
+fn lex_code_spans(line: &str, spans: &mut TokenSpans) {
     let mut at = 0;
     while let Some(open) = line[at..].find('`').map(|found| at + found)
         && let Some(close) = line[open + 1..].find('`').map(|found| open + 1 + found)
     {
-        pieces.push(open, TokenKind::Plain);
-        pieces.push(close + 1, TokenKind::StringLiteral);
+        spans.push(open, TokenKind::Plain);
+        spans.push(close + 1, TokenKind::StringLiteral);
         at = close + 1;
     }
 }

@@ -1,9 +1,9 @@
-//! Where a piece of code ends, looked at alone.
+//! Finds where literals end: quotes, numbers, regular expressions and heredocs.
 
-/// A character in quotes takes no more than this: `'\u{10ffff}'`.
+/// The maximum length of a character literal: `'\u{10ffff}'`.
 const MAX_CHAR_LITERAL_BYTES: usize = 12;
 
-/// Where the mark is that ends a quoted text.
+/// Returns the position of the closing quote.
 pub(super) fn find_closing_quote(text: &str, mark: &str, escapes: bool) -> Option<usize> {
     if !escapes {
         return text.find(mark);
@@ -19,7 +19,7 @@ pub(super) fn find_closing_quote(text: &str, mark: &str, escapes: bool) -> Optio
     None
 }
 
-/// The length of the number the text begins with.
+/// Returns the length of the number at the beginning of a text.
 pub(super) fn number_len(text: &str) -> usize {
     let bytes = text.as_bytes();
     let based = matches!(bytes, [b'0', base, ..] if base.is_ascii_alphabetic());
@@ -39,7 +39,7 @@ pub(super) fn number_len(text: &str) -> usize {
     end
 }
 
-/// The length of one character in quotes.
+/// Returns the length of a character literal.
 pub(super) fn char_literal_len(text: &str) -> Option<usize> {
     let inside = text.strip_prefix('\'')?;
     let mut chars = inside.chars();
@@ -53,13 +53,13 @@ pub(super) fn char_literal_len(text: &str) -> Option<usize> {
     Some(length + 2)
 }
 
-/// The length of a regular expression between slashes, with its flags.
+/// Returns the length of a regular expression between slashes, with its flags.
 pub(super) fn regex_len(text: &str) -> Option<usize> {
     let inside = text.strip_prefix('/')?;
     if inside.starts_with([' ', '/', '*']) {
         return None;
     }
-    // Between brackets, a slash is a slash.
+    // Between brackets, a slash is literal.
     let mut brackets = false;
     let mut chars = inside.char_indices();
     while let Some((at, c)) = chars.next() {
@@ -80,8 +80,8 @@ pub(super) fn regex_len(text: &str) -> Option<usize> {
     None
 }
 
-/// The line that ends the text announced by `<<END`; there may be spaces in
-/// front of the name if it is `loose`.
+/// Returns the line that ends a heredoc announced by `<<END`; if `loose`, spaces may precede
+/// the name.
 pub(super) fn heredoc_terminator(text: &str, loose: bool) -> Option<&str> {
     let mut name = text.strip_prefix("<<")?;
     name = name.strip_prefix(['-', '~']).unwrap_or(name);

@@ -1,26 +1,26 @@
-//! Elements and their attributes: HTML, XML and what is built on them.
+//! The lexer for HTML, XML and similar markup.
 
 use super::LineState;
 use super::token_kind::{TokenKind, TokenSpans};
 
 const COMMENT: (&str, &str) = ("<!--", "-->");
-/// An entity with a longer name is none.
+/// The maximum length of an entity name.
 const MAX_ENTITY_CHARS: usize = 10;
 
 pub(super) fn lex_line(open: &mut LineState, line: &str) -> TokenSpans {
-    let mut pieces = TokenSpans::default();
+    let mut spans = TokenSpans::default();
     let mut at = 0;
     while at < line.len() {
         let rest = &line[at..];
         let (length, kind) = match open {
             LineState::Comment(_) => lex_comment(open, rest),
             LineState::Tag => lex_tag(open, rest),
-            _ => lex_text(open, rest, at, &mut pieces),
+            _ => lex_text(open, rest, at, &mut spans),
         };
         at += length;
-        pieces.push(at, kind);
+        spans.push(at, kind);
     }
-    pieces
+    spans
 }
 
 fn lex_comment(open: &mut LineState, rest: &str) -> (usize, TokenKind) {
@@ -35,7 +35,7 @@ fn lex_text(
     open: &mut LineState,
     rest: &str,
     at: usize,
-    pieces: &mut TokenSpans,
+    spans: &mut TokenSpans,
 ) -> (usize, TokenKind) {
     if rest.starts_with(COMMENT.0) {
         *open = LineState::Comment(1);
@@ -47,7 +47,7 @@ fn lex_text(
         if name.starts_with(|c: char| c.is_alphabetic() || c == '_') {
             let begin = 1 + usize::from(mark);
             let length = name.find(|c: char| c.is_whitespace() || "/>?".contains(c));
-            pieces.push(at + begin, TokenKind::Plain);
+            spans.push(at + begin, TokenKind::Plain);
             *open = LineState::Tag;
             return (begin + length.unwrap_or(name.len()), TokenKind::Keyword);
         }

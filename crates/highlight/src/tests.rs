@@ -1,8 +1,10 @@
+//! Tests of syntax highlighting: the token kinds of each language.
+
 use proptest::prelude::*;
 
 use super::*;
 
-/// One letter for each kind.
+/// Returns the letter of a kind.
 fn kind_letter(kind: TokenKind) -> char {
     match kind {
         TokenKind::Plain => ' ',
@@ -20,7 +22,7 @@ fn kind_letter(kind: TokenKind) -> char {
     }
 }
 
-/// Every line of a code, with the letters of its kinds below it.
+/// Returns every line of code, with the letters of its kinds below it.
 fn annotate(name: &str, code: &str) -> String {
     assert!(Language::from_info(name).is_some(), "{name}");
     let mut highlighter = Highlighter::new(name);
@@ -36,7 +38,7 @@ fn annotate(name: &str, code: &str) -> String {
     out
 }
 
-/// The letters of one line.
+/// Returns the letters of one line.
 fn annotate_line(name: &str, line: &str) -> String {
     annotate(name, line)
         .lines()
@@ -45,7 +47,7 @@ fn annotate_line(name: &str, line: &str) -> String {
         .to_owned()
 }
 
-/// The pieces of every line.
+/// Returns the tokens of every line.
 fn highlight_lines<'a>(name: &str, lines: &[&'a str]) -> Vec<Vec<(&'a str, TokenKind)>> {
     let mut highlighter = Highlighter::new(name);
     let lines = lines.iter();
@@ -54,8 +56,8 @@ fn highlight_lines<'a>(name: &str, lines: &[&'a str]) -> Vec<Vec<(&'a str, Token
         .collect()
 }
 
-fn join_text(pieces: &[(&str, TokenKind)]) -> String {
-    pieces.iter().map(|(piece, _)| *piece).collect()
+fn join_text(spans: &[(&str, TokenKind)]) -> String {
+    spans.iter().map(|(piece, _)| *piece).collect()
 }
 
 macro_rules! samples {
@@ -177,7 +179,7 @@ fn from_a_line_too_many_on_code_is_plain() {
     );
 }
 
-/// Text that has brought highlighters to a halt, and what looks like it.
+/// Text that is known to hang highlighters, and similar text.
 const HOSTILE: [&str; 24] = [
     "(a,b)=>", "x /*", "/[", "/*/", "<<E", "<!--", "<a b=", "${", "$(", "\"\\", "'\\", "r#\"",
     "{{", "[[", "((", "a<", "`", "0x", "1.", "é", "日", ": ", "- ", "\t",
@@ -193,8 +195,8 @@ fn hostile_code_keeps_its_text_in_every_language() {
     for name in language_names() {
         for unit in HOSTILE {
             let line: String = unit.chars().cycle().take(300).collect();
-            for pieces in highlight_lines(name, &[line.as_str(); 3]) {
-                assert_eq!(join_text(&pieces), line, "{name}");
+            for spans in highlight_lines(name, &[line.as_str(); 3]) {
+                assert_eq!(join_text(&spans), line, "{name}");
             }
         }
     }
@@ -217,8 +219,8 @@ proptest! {
         ),
     ) {
         let lines: Vec<&str> = lines.iter().map(String::as_str).collect();
-        for (pieces, line) in highlight_lines(name, &lines).iter().zip(&lines) {
-            prop_assert_eq!(join_text(pieces), *line);
+        for (spans, line) in highlight_lines(name, &lines).iter().zip(&lines) {
+            prop_assert_eq!(join_text(spans), *line);
         }
     }
 }

@@ -1,25 +1,25 @@
-//! What a piece of code is.
+//! Kinds of tokens, and the spans of a line.
 
-/// What a piece of code is.
+/// The kind of a token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TokenKind {
-    /// Nothing in particular.
+    /// Plain text.
     Plain,
-    /// A word of the language.
+    /// A keyword of the language.
     Keyword,
-    /// A text in quotes.
+    /// A string literal.
     StringLiteral,
     /// A comment.
     Comment,
     /// A number.
     Number,
-    /// A name for a value that does not change.
+    /// A constant.
     Constant,
-    /// What is called.
+    /// A function or command name.
     Function,
-    /// What a value is.
+    /// A type.
     Type,
-    /// What a value stands under.
+    /// The key of a value.
     Key,
     /// A line that was added.
     Added,
@@ -29,12 +29,12 @@ pub enum TokenKind {
     Heading,
 }
 
-/// The kinds of a line, in order: where each piece ends, and what it is.
+/// The tokens of a line, in order: where each ends, and its kind.
 #[derive(Debug, Default)]
 pub(super) struct TokenSpans(Vec<(usize, TokenKind)>);
 
 impl TokenSpans {
-    /// What lies between the last piece and `end` is of this kind.
+    /// Adds a token of this kind from the end of the last one to `end`.
     pub(super) fn push(&mut self, end: usize, kind: TokenKind) {
         match self.0.last_mut() {
             None if end == 0 => {}
@@ -44,7 +44,7 @@ impl TokenSpans {
         }
     }
 
-    /// Where each piece ends, and what it is.
+    /// Returns the end and kind of each token.
     pub(super) fn into_ends(self) -> impl Iterator<Item = (usize, TokenKind)> {
         self.0.into_iter()
     }

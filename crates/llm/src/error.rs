@@ -1,111 +1,111 @@
-//! Why a model did not answer, so that a person knows what to do about it.
+//! Errors of model calls, classified by what the user can do about them.
 
 use std::time::Duration;
 
-/// What lies under an error.
+/// The source of an error.
 pub type BoxError = Box<dyn std::error::Error + Send + Sync>;
 
-/// Why a model did not answer.
+/// Why a model call failed.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ModelError {
-    /// The provider does not know the key.
-    #[error("{provider} does not accept the key{}", format_key_source(variable.as_deref()))]
+    /// The provider rejected the API key.
+    #[error("{provider} rejected the API key{}", format_key_source(variable.as_deref()))]
     BadKey {
-        /// Whose key.
+        /// The provider that rejected it.
         provider: String,
-        /// Where the key came from: a variable's name, or a file.
+        /// Where the key came from: the name of a variable, or a file.
         variable: Option<String>,
     },
-    /// Nobody could be reached at the address.
-    #[error("{provider} cannot be reached")]
+    /// The connection to the provider failed.
+    #[error("{provider} is unreachable")]
     Unreachable {
-        /// Who.
+        /// The provider.
         provider: String,
-        /// Why.
+        /// The network error.
         source: BoxError,
     },
-    /// The provider is overloaded or broken.
+    /// The provider is overloaded or failing.
     #[error("{provider} is not available")]
     Unavailable {
-        /// Who.
+        /// The provider.
         provider: String,
-        /// Why.
+        /// The error it returned.
         source: BoxError,
     },
-    /// The provider wants fewer requests.
-    #[error("{provider} wants fewer requests{}", format_retry_after(*retry_after))]
+    /// The provider rate limited the request.
+    #[error("rate limited by {provider}{}", format_retry_after(*retry_after))]
     RateLimited {
-        /// Who.
+        /// The provider.
         provider: String,
-        /// How long it wants to be left alone.
+        /// How long the provider asked us to wait, if it did.
         retry_after: Option<Duration>,
     },
-    /// The request is more than the model takes: compact and ask again.
-    #[error("the request is longer than {model} takes{}", format_size(*tokens, *window))]
+    /// The request exceeds the model's context window: compact it, then retry.
+    #[error("the request is too long for {model}{}", format_size(*tokens, *window))]
     TooLong {
-        /// Which model.
+        /// The model.
         model: String,
-        /// How long it is, where the provider said so.
+        /// Size of the request, if the provider reported it.
         tokens: Option<u64>,
-        /// How long it may be, where the provider said so.
+        /// The limit, if the provider reported it.
         window: Option<u64>,
     },
     /// The provider does not serve this model.
     #[error("{provider} has no model {model:?}")]
     NoSuchModel {
-        /// Who.
+        /// The provider.
         provider: String,
-        /// Which model.
+        /// The requested model.
         model: String,
     },
-    /// The answer broke off half-way.
-    #[error("the answer broke off half-way")]
+    /// The stream ended before the answer was complete.
+    #[error("the answer was interrupted")]
     Interrupted {
-        /// How.
+        /// What interrupted it.
         source: BoxError,
     },
-    /// What came is not what the provider's interface promises.
-    #[error("{provider} answered something that cannot be read: {reason}")]
+    /// The response does not follow the provider's API.
+    #[error("{provider} sent an invalid response: {reason}")]
     InvalidResponse {
-        /// Who.
+        /// The provider.
         provider: String,
         /// What is wrong with it.
         reason: String,
     },
-    /// The provider will not serve this, now or later.
-    #[error("the provider refused: {0}")]
+    /// The provider rejected the request; retrying does not help.
+    #[error("the provider rejected the request: {0}")]
     Refused(String),
-    /// It took too long.
-    #[error("the provider took too long")]
+    /// The provider did not respond in time.
+    #[error("the provider timed out")]
     TimedOut,
-    /// The answer ended before it was finished.
+    /// The answer reached the output limit before it was finished.
     #[error("the answer was cut off")]
     Truncated,
 }
 
-/// What sort of thing went wrong.
+/// Category of a [`ModelError`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum ModelErrorKind {
-    /// The key is wrong: the person has to set another.
+    /// The API key is wrong; the user has to set another.
     Key,
-    /// The network, the provider, or its patience: later it may work.
+    /// Network failure, overload or rate limit; a retry may succeed.
     Unavailable,
-    /// The request is too long: with less of it, it may work.
+    /// The request is too long; a shorter one may succeed.
     TooLong,
-    /// The model's name is wrong.
+    /// The model does not exist.
     NotFound,
-    /// The answer is not whole.
+    /// The answer is incomplete.
     Incomplete,
-    /// The answer makes no sense.
+    /// The response is malformed.
     Invalid,
-    /// The provider will not.
+    /// The provider rejected the request.
     Refused,
 }
 
 impl ModelError {
-    /// What sort of thing went wrong.
+    /// Returns the category of the error.
     pub fn kind(&self) -> ModelErrorKind {
         match self {
             Self::BadKey { .. } => ModelErrorKind::Key,
@@ -121,7 +121,7 @@ impl ModelError {
         }
     }
 
-    /// Whether asking the same again is pointless.
+    /// Whether retrying the same request is pointless.
     pub fn is_permanent(&self) -> bool {
         match self.kind() {
             ModelErrorKind::Key
@@ -141,14 +141,14 @@ fn format_key_source(variable: Option<&str>) -> String {
 
 fn format_retry_after(wait: Option<Duration>) -> String {
     wait.map_or_else(String::new, |wait| {
-        format!(": try again in {} s", wait.as_secs_f64().ceil())
+        format!(" (retry after {} s)", wait.as_secs_f64().ceil())
     })
 }
 
 fn format_size(tokens: Option<u64>, window: Option<u64>) -> String {
     match (tokens, window) {
-        (Some(tokens), Some(window)) => format!(": {tokens} tokens of {window}"),
-        (None, Some(window)) => format!(": {window} tokens"),
+        (Some(tokens), Some(window)) => format!(": {tokens} tokens, limit {window}"),
+        (None, Some(window)) => format!(": limit {window} tokens"),
         (Some(_) | None, None) => String::new(),
     }
 }
@@ -159,7 +159,7 @@ mod tests {
 
     #[test]
     fn an_error_says_what_a_person_needs() {
-        let told = [
+        let messages = [
             ModelError::BadKey {
                 provider: "anthropic".into(),
                 variable: Some("ANTHROPIC_API_KEY".into()),
@@ -176,11 +176,11 @@ mod tests {
         ]
         .map(|error| error.to_string());
         assert_eq!(
-            told,
+            messages,
             [
-                "anthropic does not accept the key from ANTHROPIC_API_KEY",
-                "openai wants fewer requests: try again in 2 s",
-                "the request is longer than gpt-5 takes: 500000 tokens of 400000",
+                "anthropic rejected the API key from ANTHROPIC_API_KEY",
+                "rate limited by openai (retry after 2 s)",
+                "the request is too long for gpt-5: 500000 tokens, limit 400000",
             ]
         );
     }

@@ -1,4 +1,4 @@
-//! A summary whatever happens: the model, once more, then the extractive summarizer.
+//! Summarizes with a model, and falls back to the extractive summarizer if that fails.
 
 use std::error::Error;
 
@@ -9,34 +9,34 @@ use crate::{
     check_summary,
 };
 
-/// A summary that was come by somehow.
+/// A summary and how it was produced.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SummaryOutcome {
-    /// The summary, and what all attempts at it cost together.
+    /// The summary, and the token usage of all attempts.
     pub generated: GeneratedSummary,
     /// What wrote it: a model's name, or `extractive`.
     pub by: String,
-    /// What the person should know.
+    /// Warnings to show to the user.
     pub warnings: Vec<String>,
-    /// Set where even the last resort may not replace anything, as with a few short
-    /// messages: then keep what is there.
+    /// Set if the summary must not replace anything, for example because the messages are
+    /// already shorter. The caller then keeps the messages.
     pub rejection: Option<SummaryRejection>,
 }
 
-/// Summarizes with `model`, once more if that fails or is not accepted, then without it.
+/// Summarizes with `model`, retries once on failure or rejection, then falls back.
 pub async fn summarize_with_fallback(
     model: Option<&dyn Summarizer>,
-    brief: &SummaryRequest<'_>,
+    request: &SummaryRequest<'_>,
     replaced_tokens: u64,
 ) -> SummaryOutcome {
     let mut warnings = Vec::new();
     let mut spent: Option<Usage> = None;
     if let Some(model) = model {
         for attempt in ["", " again"] {
-            let lasting = match model.summarize(brief).await {
+            let lasting = match model.summarize(request).await {
                 Ok(GeneratedSummary { summary, usage }) => {
                     add_usage(&mut spent, usage);
-                    match check_summary(&summary, brief, replaced_tokens) {
+                    match check_summary(&summary, request, replaced_tokens) {
                         Ok(()) => {
                             return SummaryOutcome {
                                 generated: GeneratedSummary {
@@ -50,7 +50,7 @@ pub async fn summarize_with_fallback(
                         }
                         Err(rejected) => {
                             warnings.push(format!(
-                                "the summary by {} was not accepted{attempt}: {rejected}",
+                                "the summary by {} was rejected{attempt}: {rejected}",
                                 model.name()
                             ));
                             false
@@ -73,12 +73,12 @@ pub async fn summarize_with_fallback(
         }
         warnings.push("summarized without a model instead".to_owned());
     }
-    // Smaller than what it replaces, where that is less than it may take.
-    let budget = brief.budget.min(replaced_tokens.saturating_mul(3) / 4);
-    let summary = ExtractiveSummarizer.extract(&SummaryRequest { budget, ..*brief });
-    let rejected = check_summary(&summary, brief, replaced_tokens).err();
+    // Stay below the size of what is replaced, if that is less than the budget.
+    let budget = request.budget.min(replaced_tokens.saturating_mul(3) / 4);
+    let summary = ExtractiveSummarizer.extract(&SummaryRequest { budget, ..*request });
+    let rejected = check_summary(&summary, request, replaced_tokens).err();
     if let Some(rejected) = &rejected {
-        warnings.push(format!("nothing is gained by summarizing: {rejected}"));
+        warnings.push(format!("the summary was not used: {rejected}"));
     }
     SummaryOutcome {
         generated: GeneratedSummary {
@@ -97,13 +97,13 @@ fn add_usage(spent: &mut Option<Usage>, usage: Option<Usage>) {
     }
 }
 
-/// An error with its causes, on one line.
+/// Formats an error with its sources on one line.
 fn format_error_chain(error: &dyn Error) -> String {
-    let mut told = error.to_string();
+    let mut message = error.to_string();
     let mut cause = error.source();
     while let Some(error) = cause {
-        told.push_str(&format!(": {error}"));
+        message.push_str(&format!(": {error}"));
         cause = error.source();
     }
-    told
+    message
 }

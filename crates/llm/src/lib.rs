@@ -1,28 +1,27 @@
-//! Models, and what is asked of them.
+//! Language models: providers, requests and answers, and summarizers.
 //!
-//! A [`Model`] answers, and tells of what arrives as it arrives. A [`Provider`] is one
-//! over the network; [`connect`] finds out which, from what is [`Wanted`] and what the
-//! environment offers, and what is known of well-known models is their [`window`] and
-//! their [`price`].
+//! A [`Model`] answers a [`ModelRequest`] and streams the answer as [`Delta`]s. A
+//! [`Provider`] is a model reached over the network; [`resolve_endpoint`] finds out which
+//! one from a [`ModelSpec`] and the environment. [`context_window`] and [`price`] describe
+//! well-known models. An [`OfflineModel`] answers without a network.
 //!
-//! An agent is an [`AgentFile`]: a role, and the model it would like.
+//! An [`AgentFile`] defines an agent: its role, and the model it prefers.
 //!
-//! A [`Summarizer`] turns a [`Brief`] — the previous summary, what is pinned and decided,
-//! and the entries since — into a [`Summary`](throughline_model::Summary). There are two:
+//! A [`Summarizer`] turns a [`SummaryRequest`] (the previous summary, pins, decisions and
+//! the entries since) into a [`Summary`](throughline_model::Summary). There are two:
 //!
-//! - [`Extractive`] needs nothing. It picks whole sentences and list items out of the
-//!   entries, by cue phrases and structure, and never writes a word of its own but for
-//!   the background. The same brief always gives the same summary.
-//! - [`ModelSummarizer`] asks a [`Model`], treating the history as data, and takes the
-//!   answer only if it is exactly the JSON that was asked for.
+//! - [`ExtractiveSummarizer`] needs no model. It selects whole sentences and list items
+//!   from the entries by cue phrases and structure, and is deterministic: the same request
+//!   always gives the same summary.
+//! - [`ModelSummarizer`] uses a [`Model`], passes the history as data, and accepts the
+//!   answer only if it is exactly the JSON that was requested.
 //!
-//! [`summarize_with_fallback`] puts them together: the model, once more if it fails or
-//! its summary is not [`accept`]ed, then the extractive one. It always answers.
+//! [`summarize_with_fallback`] combines them: the model, one retry if it fails or
+//! [`check_summary`] rejects its summary, then the extractive summarizer. It always returns
+//! a summary. The list of touched files is taken from the entries, never from a model.
 //!
-//! Which files were touched is never asked of a model: both take it from the entries.
-//!
-//! Only a [`Provider`] does I/O, and only when it is asked. Clock, chance and environment
-//! are handed in.
+//! Only a [`Provider`] does I/O, and only when called. Clock, randomness and environment
+//! are passed in.
 
 mod agent_file;
 mod endpoint;

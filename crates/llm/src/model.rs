@@ -1,9 +1,9 @@
-//! A language model: what it is asked, and what it answers.
+//! The [`Model`] trait: a language model, its requests and its answers.
 //!
-//! Chat and summaries go through the one trait. An answer is told as it arrives and
-//! given whole at the end; what breaks gives back what had arrived.
+//! Chat and summaries both use it. An answer is streamed as [`Delta`]s and returned as a
+//! whole at the end; a failure returns the content received before it.
 //!
-//! Invariant: the texts told are those of the answer, in its order.
+//! Invariant: the emitted texts are those of the answer, in the same order.
 
 use std::fmt::Debug;
 use std::sync::Arc;
@@ -15,33 +15,33 @@ use throughline_model::{Content, Json, ToolCall, Usage};
 
 use crate::{ModelError, SamplingOption, SamplingOptions};
 
-/// A model that answers.
+/// A language model.
 #[async_trait]
 pub trait Model: Debug + Send + Sync {
-    /// What the provider calls it.
+    /// Returns the provider's name for the model.
     fn name(&self) -> &str;
 
-    /// Who serves it: `anthropic`, `openai`, `ollama`…
+    /// Returns the provider: `anthropic`, `openai`, `ollama`…
     fn provider(&self) -> &str;
 
-    /// How many tokens it takes in all, where known.
+    /// Returns the context window in tokens, if known.
     fn window(&self) -> Option<u64> {
         None
     }
 
-    /// Which of these terms it cannot be held to, where there is one. To ask it on such
-    /// terms all the same makes no sense.
-    fn unsupported_option(&self, terms: &SamplingOptions) -> Option<SamplingOption> {
-        terms.first_set()
+    /// Returns the first of these options that the model does not support, if any. Callers
+    /// must not send a request with such an option.
+    fn unsupported_option(&self, options: &SamplingOptions) -> Option<SamplingOption> {
+        options.first_set()
     }
 
-    /// Answers, and tells of what arrives as it arrives.
+    /// Answers a request, passing each part to `on_delta` as it arrives.
     ///
-    /// Dropping the future stops the answer.
+    /// Dropping the future cancels the answer.
     async fn answer(
         &self,
-        ask: &ModelRequest<'_>,
-        tell: &mut (dyn FnMut(Delta) + Send),
+        request: &ModelRequest<'_>,
+        on_delta: &mut (dyn FnMut(Delta) + Send),
     ) -> Result<Answer, PartialAnswer>;
 }
 
@@ -59,54 +59,54 @@ impl<M: Model + ?Sized> Model for Arc<M> {
         (**self).window()
     }
 
-    fn unsupported_option(&self, terms: &SamplingOptions) -> Option<SamplingOption> {
-        (**self).unsupported_option(terms)
+    fn unsupported_option(&self, options: &SamplingOptions) -> Option<SamplingOption> {
+        (**self).unsupported_option(options)
     }
 
     async fn answer(
         &self,
-        ask: &ModelRequest<'_>,
-        tell: &mut (dyn FnMut(Delta) + Send),
+        request: &ModelRequest<'_>,
+        on_delta: &mut (dyn FnMut(Delta) + Send),
     ) -> Result<Answer, PartialAnswer> {
-        (**self).answer(ask, tell).await
+        (**self).answer(request, on_delta).await
     }
 }
 
-/// What a model is asked.
+/// A request to a model.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct ModelRequest<'a> {
-    /// The conversation, as [`throughline_context::build`] makes it.
+    /// The messages, as [`throughline_context::build_request`] returns them.
     pub messages: &'a [RequestMessage],
-    /// The tools it may call.
+    /// The tools the model may call.
     pub tools: &'a [ToolSpec],
-    /// On which terms it answers.
+    /// Sampling options and response format.
     pub options: &'a SamplingOptions,
 }
 
 /// A tool that a model may call.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ToolSpec {
-    /// What it is called by.
+    /// Name of the tool.
     pub name: String,
     /// What it does and when to use it.
     pub description: String,
-    /// What it takes, as JSON Schema.
+    /// JSON Schema of its input.
     pub schema: Json,
 }
 
-/// A piece of an answer that has just arrived.
+/// Part of an answer that has just arrived.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Delta {
-    /// More of what it says.
+    /// More text.
     Text(String),
-    /// More of what it thinks.
+    /// More thinking.
     Thinking(String),
-    /// A tool call, once it is whole.
+    /// A complete tool call.
     ToolCall(ToolCall),
-    /// Nothing arrived; it is asked once more after a while.
+    /// The attempt failed before anything arrived; it is retried after a delay.
     Retry {
-        /// How long that is.
+        /// The delay.
         after: Duration,
         /// What went wrong.
         reason: String,
@@ -115,16 +115,16 @@ pub enum Delta {
     },
 }
 
-/// What a model answered.
+/// A complete answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Answer {
-    /// Text, thinking with its signature, tool calls and whatever else, in order.
+    /// Text, thinking with its signature, tool calls and foreign blocks, in order.
     pub content: Content,
-    /// What the provider said it cost.
+    /// Token usage reported by the provider.
     pub usage: Option<Usage>,
-    /// The model as the provider named it, which may be more exact than the name asked.
+    /// The model name reported by the provider, which may be more specific than the requested.
     pub model: Option<String>,
-    /// Why it ended.
+    /// Why the answer ended.
     pub finish_reason: FinishReason,
 }
 
@@ -132,28 +132,28 @@ pub struct Answer {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum FinishReason {
-    /// It was finished.
+    /// The answer is complete.
     Completed,
-    /// It waits for the results of tool calls.
+    /// The model waits for the results of tool calls.
     ToolUse,
-    /// It grew too long.
+    /// The output limit was reached.
     Length,
-    /// The model or the provider would not go on.
+    /// The model or the provider refused to continue.
     Refused,
-    /// Something else, in the provider's words.
+    /// Another reason, as reported by the provider.
     Other(String),
 }
 
-/// An answer that did not come to its end.
+/// An answer that failed before it was complete.
 #[derive(Debug, thiserror::Error)]
 #[error("{error}")]
 pub struct PartialAnswer {
-    /// Why.
+    /// Why it failed.
     #[source]
     pub error: ModelError,
-    /// What arrived before.
+    /// The content received before.
     pub content: Content,
-    /// What the provider said it cost, if it came to that.
+    /// Token usage, if it was reported.
     pub usage: Option<Usage>,
 }
 

@@ -1,28 +1,28 @@
-//! What is known of well-known models: how much they take, and what they cost.
+//! Context windows and prices of well-known models.
 //!
-//! Prices are dollars for a million tokens at the maker's standard rate, as published
-//! in November 2026. Surcharges for very long requests and discounts for batches are
-//! not counted, so a cost is an estimate.
+//! Prices are dollars per million tokens at the maker's standard rate, as published in
+//! November 2026. Surcharges for very long requests and discounts for batches are ignored,
+//! so a cost is an estimate.
 //!
-//! Invariant: what is not known is none, never a guess at a price.
+//! Invariant: unknown models have no price; it is never guessed.
 
 use throughline_model::Usage;
 
-/// Dollars for a million tokens.
+/// Dollars per million tokens.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Price {
-    /// Sent, and not cached.
+    /// Input that is not cached.
     pub input: f64,
-    /// Read from the cache.
+    /// Input read from the cache.
     pub cache_read: f64,
-    /// Written to the cache.
+    /// Input written to the cache.
     pub cache_write: f64,
-    /// Generated.
+    /// Output.
     pub output: f64,
 }
 
 impl Price {
-    /// What this much costs.
+    /// Returns the cost of the usage in dollars.
     pub fn cost_of(&self, usage: &Usage) -> f64 {
         let fresh = usage
             .input
@@ -42,7 +42,7 @@ impl Price {
 
 #[allow(
     clippy::cast_precision_loss,
-    reason = "nobody sends so many tokens that it shows"
+    reason = "token counts are far below the precision of f64"
 )]
 fn millions(tokens: u64) -> f64 {
     tokens as f64 / 1_000_000.0
@@ -74,7 +74,7 @@ const fn catalog_entry(
     }
 }
 
-/// Names as their makers write them, without the date of a snapshot.
+/// The known models, named as by their makers, without the date of a snapshot.
 #[rustfmt::skip]
 const CATALOG: [CatalogEntry; 39] = [
     catalog_entry("anthropic", "claude-fable-5-1", 1_000_000, [10.0, 1.0, 12.5, 50.0]),
@@ -118,7 +118,7 @@ const CATALOG: [CatalogEntry; 39] = [
     catalog_entry("gemini", "gemini-2.5-flash-lite", 1_048_576, [0.1, 0.01, 0.1, 0.4]),
 ];
 
-/// How much whole families take at least, for those that are not known by name.
+/// Minimum context windows of model families, for models not in the catalog.
 const FAMILY_WINDOWS: [(&str, u64); 10] = [
     ("claude-", 200_000),
     ("gpt-6", 1_050_000),
@@ -132,7 +132,7 @@ const FAMILY_WINDOWS: [(&str, u64); 10] = [
     ("llama3.", 128_000),
 ];
 
-/// How many tokens a model takes in all, where known.
+/// Returns the context window of a model in tokens, if known.
 pub fn context_window(model: &str) -> Option<u64> {
     let name = normalize_name(model);
     let exact = CATALOG.iter().find(|known| matches_model(known, &name));
@@ -145,9 +145,9 @@ pub fn context_window(model: &str) -> Option<u64> {
         .or_else(|| family().map(|(_, window)| *window))
 }
 
-/// What a provider takes for a model, where known.
+/// Returns the price of a model, if known.
 ///
-/// Known are the makers' own prices, which OpenRouter passes on.
+/// The catalog has the makers' prices, which OpenRouter charges too.
 pub fn price(provider: &str, model: &str) -> Option<Price> {
     let name = normalize_name(model);
     let mut all = CATALOG.iter();
@@ -157,12 +157,12 @@ pub fn price(provider: &str, model: &str) -> Option<Price> {
     .map(|known| known.price)
 }
 
-/// What an answer cost in dollars, where prices are known.
+/// Returns the cost of an answer in dollars, if prices are known.
 pub fn cost(provider: &str, model: &str, usage: &Usage) -> Option<f64> {
     price(provider, model).map(|price| price.cost_of(usage))
 }
 
-/// A name without the vendor that routers put before it, in its maker's spelling.
+/// Removes the vendor prefix that routers add, and uses the maker's spelling.
 fn normalize_name(model: &str) -> String {
     let name = model
         .rsplit('/')
@@ -176,7 +176,7 @@ fn normalize_name(model: &str) -> String {
     }
 }
 
-/// Whether this is the model, or a snapshot of it.
+/// Whether `name` is the model or a dated snapshot of it.
 fn matches_model(known: &CatalogEntry, name: &str) -> bool {
     let is_date = |rest: &str| {
         let digits = rest.chars().filter(char::is_ascii_digit).count();
@@ -213,7 +213,11 @@ mod tests {
     fn what_is_not_known_has_no_price() {
         assert_eq!(price("openai", "gpt-5-pro"), None);
         assert_eq!(context_window("gpt-5-pro"), Some(400_000));
-        assert_eq!(price("groq", "gpt-5"), None, "others take other prices");
+        assert_eq!(
+            price("groq", "gpt-5"),
+            None,
+            "other providers charge other prices"
+        );
         assert_eq!(
             (price("ollama", "my-model"), context_window("my-model")),
             (None, None)

@@ -1,25 +1,25 @@
-//! On which terms a model answers: how long, how freely, and in which form.
+//! Sampling options and response formats.
 //!
-//! Invariant: terms are kept or refused, never passed over; only
-//! [`Form::JsonIfPossible`] says that it may be.
+//! Invariant: an option is either honored or the request is rejected, never silently
+//! ignored; the only exception is [`ResponseFormat::JsonIfPossible`].
 
 use serde_json::{Map, Value};
 
-/// On which terms a model answers. What is not set is the model's own to choose.
+/// Options for sampling an answer. Unset options use the model's defaults.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SamplingOptions {
-    /// The most tokens it may answer; none for what the model can.
+    /// Maximum number of output tokens.
     pub max_output: Option<u64>,
-    /// How freely it chooses its words: 0 for hardly.
+    /// Sampling temperature.
     pub temperature: Option<f64>,
-    /// Among which share of likely words it chooses: 1 for all.
+    /// Nucleus sampling threshold.
     pub top_p: Option<f64>,
-    /// In which form it answers.
+    /// Format of the answer.
     pub format: ResponseFormat,
 }
 
 impl SamplingOptions {
-    /// Nothing is set.
+    /// No option set.
     pub const NONE: Self = Self {
         max_output: None,
         temperature: None,
@@ -27,7 +27,7 @@ impl SamplingOptions {
         format: ResponseFormat::Text,
     };
 
-    /// The first of them that is set.
+    /// Returns the first option that is set.
     pub fn first_set(&self) -> Option<SamplingOption> {
         self.max_output
             .map(|_| SamplingOption::MaxOutput)
@@ -49,22 +49,22 @@ impl Default for &SamplingOptions {
     }
 }
 
-/// In which form a model answers.
+/// Format of an answer.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub enum ResponseFormat {
-    /// As it likes.
+    /// Free text.
     #[default]
     Text,
-    /// As one JSON object, from whoever can be held to it. The messages say so too.
+    /// One JSON object, enforced if the provider supports it; the prompt requests it too.
     JsonIfPossible,
-    /// As one JSON object.
+    /// One JSON object.
     Json,
-    /// As JSON of this shape.
+    /// JSON that matches a schema.
     JsonSchema(JsonSchemaFormat),
 }
 
 impl ResponseFormat {
-    /// What there is to be kept of it.
+    /// Returns the option the model must support for this format.
     pub fn required_option(&self) -> Option<SamplingOption> {
         match self {
             Self::Text | Self::JsonIfPossible => None,
@@ -74,31 +74,31 @@ impl ResponseFormat {
     }
 }
 
-/// What JSON is to look like.
+/// A JSON Schema for the answer.
 #[derive(Clone, Debug, PartialEq)]
 pub struct JsonSchemaFormat {
-    /// What it is called.
+    /// Name of the schema.
     pub name: String,
-    /// What it is for.
+    /// Description of the schema.
     pub description: Option<String>,
-    /// The shape, as JSON Schema.
+    /// The JSON Schema.
     pub schema: Map<String, Value>,
-    /// Whether the answer follows the schema to the letter, where the provider knows a
+    /// Whether the answer must match the schema strictly, where the provider makes a
     /// difference.
     pub strict: bool,
 }
 
-/// One of the terms.
+/// Names an option.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SamplingOption {
-    /// [`Terms::max_output`].
+    /// [`SamplingOptions::max_output`].
     MaxOutput,
-    /// [`Terms::temperature`].
+    /// [`SamplingOptions::temperature`].
     Temperature,
-    /// [`Terms::top_p`].
+    /// [`SamplingOptions::top_p`].
     TopP,
-    /// [`Form::Json`].
+    /// [`ResponseFormat::Json`].
     Json,
-    /// [`Form::Shape`].
+    /// [`ResponseFormat::JsonSchema`].
     JsonSchema,
 }

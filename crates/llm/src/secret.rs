@@ -1,26 +1,26 @@
-//! A key that is never shown.
+//! An API key that is never printed.
 //!
-//! Invariant: what it holds leaves only through [`Secret::expose`].
+//! Invariant: the key is accessible only through [`Secret::expose`].
 
 use std::fmt;
 
-/// A key. Neither printed nor logged, whatever holds it.
+/// An API key. Its `Debug` output does not show it.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Secret(String);
 
 impl Secret {
-    /// Keeps `text`, without the white space that copying adds; none where nothing is left.
+    /// Creates a secret without surrounding white space; `None` if nothing is left.
     pub fn new(text: &str) -> Option<Self> {
         let text = text.trim();
         (!text.is_empty()).then(|| Self(text.to_owned()))
     }
 
-    /// The key itself, for the one place that sends it.
+    /// Returns the key, for use in a request only.
     pub fn expose(&self) -> &str {
         &self.0
     }
 
-    /// A text of somebody else's, without the key in it.
+    /// Replaces the key in a text from elsewhere.
     pub fn scrub(&self, text: &str) -> String {
         text.replace(&self.0, "[secret]")
     }

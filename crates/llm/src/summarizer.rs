@@ -1,4 +1,4 @@
-//! What a summarizer is given, and what it gives back.
+//! The [`Summarizer`] trait, its request and its result.
 
 use std::fmt::Debug;
 use std::time::Duration;
@@ -8,70 +8,70 @@ use throughline_model::{Entry, Note, Summary, Usage};
 
 use crate::{ModelError, SummaryParseError};
 
-/// What is to be summarized.
+/// Input for a summary.
 #[derive(Clone, Copy, Debug)]
 pub struct SummaryRequest<'a> {
-    /// What everything before the entries came to.
+    /// Summary of everything before the entries.
     pub previous: Option<&'a Summary>,
-    /// Facts that must be in the summary, word for word.
+    /// Pinned facts, which the summary must contain verbatim.
     pub pins: &'a [Note],
-    /// Decisions that stand, and must be in the summary, word for word.
+    /// Decisions in effect, which the summary must contain verbatim.
     pub decisions: &'a [Note],
-    /// What happened since, oldest first.
+    /// The entries since, oldest first.
     pub entries: &'a [Entry],
-    /// How many tokens the summary may take, about. See [`tokens`](crate::tokens).
+    /// Approximate size limit in tokens; see [`crate::estimate_summary_tokens`].
     pub budget: u64,
 }
 
-/// A summary, and what the provider said it cost.
+/// A summary and its token usage.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct GeneratedSummary {
     /// The summary.
     pub summary: Summary,
-    /// Tokens the provider reported, where there is a provider.
+    /// Token usage reported by the provider, if a provider was used.
     pub usage: Option<Usage>,
 }
 
-/// Something that can summarize.
+/// Summarizes a conversation.
 #[async_trait]
 pub trait Summarizer: Debug + Send + Sync {
-    /// What a checkpoint says wrote it.
+    /// Returns the name that is stored in the checkpoint.
     fn name(&self) -> &str;
 
-    /// Summarizes. The summary still has to be [accepted](crate::accept).
+    /// Summarizes. The caller has to check the result with [`crate::check_summary`].
     async fn summarize(
         &self,
-        brief: &SummaryRequest<'_>,
+        request: &SummaryRequest<'_>,
     ) -> Result<GeneratedSummary, SummarizeError>;
 }
 
-/// Why there is no summary.
+/// Why summarizing failed.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum SummarizeError {
-    /// The model did not answer.
+    /// The model call failed.
     #[error("the model gave no answer")]
     Model {
-        /// Why.
+        /// The model's error.
         source: ModelError,
-        /// What it cost nevertheless.
+        /// Token usage of the failed call.
         usage: Option<Usage>,
     },
-    /// The model answered something else than was asked for.
+    /// The model's answer is not in the requested format.
     #[error("the model's answer is not a summary")]
     InvalidAnswer {
         /// What is wrong with it.
         source: SummaryParseError,
-        /// What it cost nevertheless.
+        /// Token usage of the failed call.
         usage: Option<Usage>,
     },
-    /// The model took too long.
+    /// The model did not answer in time.
     #[error("the model did not answer within {} s", .0.as_secs_f32())]
     TimedOut(Duration),
 }
 
 impl SummarizeError {
-    /// What was spent on the failure.
+    /// Returns the token usage of the failed call.
     pub fn usage(&self) -> Option<Usage> {
         match self {
             Self::Model { usage, .. } | Self::InvalidAnswer { usage, .. } => *usage,
@@ -79,7 +79,7 @@ impl SummarizeError {
         }
     }
 
-    /// Whether asking again is pointless.
+    /// Whether a retry is pointless.
     pub fn is_permanent(&self) -> bool {
         match self {
             Self::Model { source, .. } => source.is_permanent(),

@@ -1,53 +1,56 @@
-//! Whether a summary may take the place of what it summarizes.
+//! Checks whether a summary may replace the entries it summarizes.
 
 use throughline_model::{Note, Summary};
 
 use crate::SummaryRequest;
 
-/// Why a summary may not take the place of what it summarizes.
+/// Why a summary may not replace the entries.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum SummaryRejection {
-    /// There is something to summarize and it says nothing.
+    /// The summary is empty although there is something to summarize.
     #[error("the summary is empty")]
     Empty,
-    /// Nothing would be gained.
-    #[error("the summary takes about {tokens} tokens and replaces {replaced}")]
+    /// The summary is not shorter than what it replaces.
+    #[error("the summary takes about {tokens} tokens but replaces only {replaced}")]
     NotSmaller {
-        /// What it takes.
+        /// Estimated size of the summary.
         tokens: u64,
-        /// What it would replace.
+        /// Size of what it would replace.
         replaced: u64,
     },
-    /// A pinned fact is not in it.
-    #[error("the summary lost a pin: {0:?}")]
+    /// A pinned fact is missing.
+    #[error("the summary is missing a pin: {0:?}")]
     MissingPin(String),
-    /// A standing decision is not in it.
-    #[error("the summary lost a decision: {0:?}")]
+    /// A decision in effect is missing.
+    #[error("the summary is missing a decision: {0:?}")]
     MissingDecision(String),
 }
 
-/// About how many tokens a summary takes where it is sent: four bytes each.
+/// Estimates the tokens of a summary in a request, at four bytes per token.
 pub fn estimate_summary_tokens(summary: &Summary) -> u64 {
     summary.to_block().len().div_ceil(4) as u64
 }
 
-/// Checks that a summary is smaller than the `replaced_tokens` it stands for, and that
-/// every pin and standing decision is still in it.
+/// Checks that a summary is smaller than the `replaced_tokens` and that it contains every
+/// pin and every decision in effect.
 pub fn check_summary(
     summary: &Summary,
-    brief: &SummaryRequest<'_>,
+    request: &SummaryRequest<'_>,
     replaced_tokens: u64,
 ) -> Result<(), SummaryRejection> {
-    let messages = brief.entries.iter().any(|entry| entry.message().is_some());
-    if summary.is_empty() && (messages || brief.previous.is_some_and(|old| !old.is_empty())) {
+    let messages = request
+        .entries
+        .iter()
+        .any(|entry| entry.message().is_some());
+    if summary.is_empty() && (messages || request.previous.is_some_and(|old| !old.is_empty())) {
         return Err(SummaryRejection::Empty);
     }
     let whole = normalize(&summary.to_block());
-    if let Some(pin) = find_missing(brief.pins, &whole) {
+    if let Some(pin) = find_missing(request.pins, &whole) {
         return Err(SummaryRejection::MissingPin(pin.to_owned()));
     }
-    if let Some(decision) = find_missing(brief.decisions, &whole) {
+    if let Some(decision) = find_missing(request.decisions, &whole) {
         return Err(SummaryRejection::MissingDecision(decision.to_owned()));
     }
     let tokens = estimate_summary_tokens(summary);
@@ -67,7 +70,7 @@ fn find_missing<'a>(noted: &'a [Note], whole: &str) -> Option<&'a str> {
         .map(|noted| noted.text.as_str())
 }
 
-/// A text without what rendering may change: spacing, case, comment signs, a full stop.
+/// Removes what rendering may change: spacing, case, comment markers, a final full stop.
 fn normalize(text: &str) -> String {
     let text = text.replace("<!--", "<! --").replace("-->", "-- >");
     let words: Vec<_> = text.split_whitespace().collect();
@@ -86,7 +89,7 @@ mod tests {
         }]
     }
 
-    fn brief<'a>(pins: &'a [Note], decisions: &'a [Note]) -> SummaryRequest<'a> {
+    fn request<'a>(pins: &'a [Note], decisions: &'a [Note]) -> SummaryRequest<'a> {
         SummaryRequest {
             previous: None,
             pins,
@@ -104,10 +107,10 @@ mod tests {
             ..Summary::default()
         };
         let (pins, decisions) = (noted("budget is\n40 EUR."), noted("Use <!-- Postgres -->"));
-        let brief = brief(&pins, &decisions);
-        assert_eq!(check_summary(&summary, &brief, 1_000), Ok(()));
+        let request = request(&pins, &decisions);
+        assert_eq!(check_summary(&summary, &request, 1_000), Ok(()));
         assert!(matches!(
-            check_summary(&summary, &brief, 10),
+            check_summary(&summary, &request, 10),
             Err(SummaryRejection::NotSmaller { replaced: 10, .. })
         ));
     }
@@ -120,11 +123,11 @@ mod tests {
         };
         let (pins, none) = (noted("the pin"), Vec::new());
         assert_eq!(
-            check_summary(&summary, &brief(&pins, &none), 1_000),
+            check_summary(&summary, &request(&pins, &none), 1_000),
             Err(SummaryRejection::MissingPin("the pin".into()))
         );
         assert_eq!(
-            check_summary(&summary, &brief(&none, &pins), 1_000),
+            check_summary(&summary, &request(&none, &pins), 1_000),
             Err(SummaryRejection::MissingDecision("the pin".into()))
         );
     }

@@ -1,7 +1,7 @@
-//! Which files a summary names.
+//! Selects the files that a summary lists.
 //!
-//! They are taken from the log, never from a model. Where there are too many, those
-//! named often and lately stay.
+//! They are taken from the log, never from a model. If there are too many, those mentioned
+//! often and recently are selected.
 
 use std::collections::HashMap;
 
@@ -9,9 +9,9 @@ use throughline_model::{Entry, extract_touched_files};
 
 use crate::SummaryRequest;
 
-/// The share of the budget that files may take.
+/// Files may use the budget divided by this.
 const BUDGET_DIVISOR: u64 = 4;
-/// The longest path worth its place.
+/// Longer paths are left out.
 const MAX_PATH_LEN: usize = 240;
 
 struct FileMention {
@@ -20,17 +20,17 @@ struct FileMention {
     weight: f64,
 }
 
-/// The files of the previous summary and of the entries, in the order they first
-/// appear, as many as fit into a quarter of the budget.
-pub(crate) fn select_files(brief: &SummaryRequest<'_>) -> Vec<String> {
+/// Returns the files of the previous summary and of the entries, in order of first
+/// mention, as many as fit into a quarter of the budget.
+pub(crate) fn select_files(request: &SummaryRequest<'_>) -> Vec<String> {
     let mut known: HashMap<String, usize> = HashMap::new();
     let mut named: Vec<FileMention> = Vec::new();
-    let previous = brief.previous.iter().flat_map(|old| &old.files_touched);
+    let previous = request.previous.iter().flat_map(|old| &old.files_touched);
     for path in previous.filter(|path| !path.trim().is_empty()) {
         record_mention(&mut known, &mut named, path, 1.5);
     }
-    let count = brief.entries.len().max(1);
-    for (at, entry) in brief.entries.iter().enumerate() {
+    let count = request.entries.len().max(1);
+    for (at, entry) in request.entries.iter().enumerate() {
         if !matches!(entry.message(), Some(message) if !message.content.0.is_empty()) {
             continue;
         }
@@ -39,7 +39,7 @@ pub(crate) fn select_files(brief: &SummaryRequest<'_>) -> Vec<String> {
         }
     }
     let room =
-        usize::try_from(brief.budget.saturating_mul(4) / BUDGET_DIVISOR).unwrap_or(usize::MAX);
+        usize::try_from(request.budget.saturating_mul(4) / BUDGET_DIVISOR).unwrap_or(usize::MAX);
     fit_to_budget(named, room)
 }
 

@@ -1,8 +1,8 @@
-//! A name for a session, from what was said first.
+//! Derives a session title from the first message.
 
-/// How many words a title has.
+/// Maximum number of words in a title.
 const MAX_WORDS: usize = 6;
-/// Words that say nothing about what a session is about.
+/// Words that are left out of a title.
 const STOP_WORDS: [&str; 44] = [
     "a", "an", "and", "are", "can", "could", "do", "does", "hello", "help", "hey", "hi", "how",
     "i", "i'd", "i'm", "in", "is", "it", "like", "let's", "me", "my", "need", "of", "on", "our",
@@ -10,7 +10,7 @@ const STOP_WORDS: [&str; 44] = [
     "with", "would", "you", "your", "for",
 ];
 
-/// A few words for a text, in its own words; none where it says nothing.
+/// Derives a short title from a text; `None` if it contains no words.
 pub fn derive_title(text: &str) -> Option<String> {
     let first = text.lines().find(|line| !line.trim().is_empty())?;
     let words: Vec<&str> = first

@@ -1,4 +1,4 @@
-//! What the extractive summarizer makes of what people say.
+//! Tests the extractive summarizer on typical messages.
 
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
@@ -262,7 +262,7 @@ fn ten_thousand_messages_take_no_time_to_speak_of() {
     let entries = log(bodies.cycle().take(10_000).enumerate().map(|(at, entry)| {
         let mut body = entry.body.clone();
         if let Body::Message(message) = &mut body {
-            // No two alike, so that nothing is saved by repetition.
+            // All different, so that nothing is saved as a duplicate.
             message.content.0.push(Block::Text(format!(
                 "Item {at} costs {at} EUR in batch b{at}."
             )));

@@ -1,4 +1,4 @@
-//! The summarizer that asks a model, and what happens when that goes wrong.
+//! Tests the model summarizer and its fallback.
 
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
@@ -15,7 +15,7 @@ use throughline_llm::{
 };
 use throughline_model::{Content, Entry, Role, Summary, Usage};
 
-/// Answers what it was told to, and remembers what it was asked.
+/// A model that gives scripted answers and records the prompts.
 #[derive(Debug, Default)]
 struct ScriptedModel {
     answers: Mutex<Vec<Result<(String, FinishReason), ModelError>>>,
@@ -203,7 +203,7 @@ fn after_two_failures_the_extractive_summarizer_takes_over() {
         "{:?}",
         outcome.warnings
     );
-    assert!(outcome.warnings[1].contains("lost a pin"));
+    assert!(outcome.warnings[1].contains("missing a pin"));
 }
 
 #[test]
@@ -229,7 +229,11 @@ fn an_answer_that_grew_too_long_is_no_summary() {
     let entries = conversation();
     let error =
         block_on(ModelSummarizer::new(model).summarize(&brief(None, &entries, 500))).unwrap_err();
-    assert_eq!(error.usage().unwrap().total(), 11, "it cost all the same");
+    assert_eq!(
+        error.usage().unwrap().total(),
+        11,
+        "a failed call has a cost"
+    );
     assert!(matches!(
         error,
         SummarizeError::Model {

@@ -1,4 +1,4 @@
-//! What holds of the extractive summarizer whatever was said.
+//! Properties of the extractive summarizer that hold for any input.
 
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
@@ -9,7 +9,7 @@ use proptest::prelude::*;
 use throughline_llm::{ExtractiveSummarizer, SummaryRequest, estimate_summary_tokens};
 use throughline_model::{Body, Role, Summary};
 
-/// Texts with the turns of phrase and the structure that mean something.
+/// Generates texts with cue phrases and structure.
 fn any_text() -> impl Strategy<Value = String> {
     let word = prop_oneof![
         8 => "[a-z]{1,9}",
@@ -62,7 +62,7 @@ fn any_body() -> impl Strategy<Value = Body> {
     ]
 }
 
-/// Without what trimming and rendering may change.
+/// Removes what trimming and rendering may change.
 fn plain(text: &str) -> String {
     let text: String = text.chars().filter(|c| !"*#>|-".contains(*c)).collect();
     text.split_whitespace().collect::<Vec<_>>().join(" ")

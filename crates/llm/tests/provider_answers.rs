@@ -1,4 +1,4 @@
-//! What arrives from a provider is what is kept.
+//! Tests that a provider's answer is received completely.
 
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
@@ -12,8 +12,9 @@ use throughline_llm::{ApiProtocol, Delta, FinishReason, Model, ModelRequest};
 use throughline_mock_provider::{Reply, ReplyBlock, TokenUsage};
 use throughline_model::{Block, Content, Json, ToolCall, Usage};
 
-fn texts(told: &[Delta]) -> String {
-    told.iter()
+fn texts(deltas: &[Delta]) -> String {
+    deltas
+        .iter()
         .filter_map(|delta| match delta {
             Delta::Text(text) => Some(text.as_str()),
             _ => None,
@@ -39,23 +40,23 @@ fn an_answer_is_streamed_word_by_word_and_given_whole() {
             cache_read: 600,
             cache_write: 300,
         };
-        let stand_in = start([reply]);
-        let (answer, told) = say_hello(&stand_in, wire);
+        let mock = start([reply]);
+        let (answer, deltas) = say_hello(&mock, wire);
         let answer = answer.unwrap();
         assert_eq!(
             answer.content,
             Content::text("Hello there, my friend."),
             "{wire:?}"
         );
-        assert_eq!(texts(&told), "Hello there, my friend.");
-        assert_eq!(told.len(), 4);
+        assert_eq!(texts(&deltas), "Hello there, my friend.");
+        assert_eq!(deltas.len(), 4);
         assert_eq!(answer.finish_reason, FinishReason::Completed);
         assert_eq!(answer.model.as_deref(), Some("model-max"), "{wire:?}");
         let usage = Usage {
             input: 1_000,
             output: 5,
             cache_read: 600,
-            // Gemini does not tell.
+            // Gemini does not report it.
             cache_write: if wire == ApiProtocol::Gemini { 0 } else { 300 },
         };
         assert_eq!(answer.usage, Some(usage), "{wire:?}");
@@ -73,10 +74,10 @@ fn thinking_and_tool_calls_keep_their_order_and_their_signatures() {
             .with_block(ReplyBlock::Text("Let me see.".into()))
             .and_call("call_1", "read", json!({"path": "a.rs"}))
             .and_call("call_2", "read", json!({}));
-        let stand_in = start([reply]);
-        let (answer, told) = say_hello(&stand_in, wire);
+        let mock = start([reply]);
+        let (answer, deltas) = say_hello(&mock, wire);
         let answer = answer.unwrap();
-        // Gemini gives calls no ids.
+        // Gemini's calls have no ids.
         let ids = match wire {
             ApiProtocol::Gemini => ["call#read#0", "call#read#0#3"],
             _ => ["call_1", "call_2"],
@@ -93,13 +94,13 @@ fn thinking_and_tool_calls_keep_their_order_and_their_signatures() {
         ];
         assert_eq!(answer.content, Content(blocks), "{wire:?}");
         assert_eq!(answer.finish_reason, FinishReason::ToolUse);
-        let calls: Vec<&Delta> = told
+        let calls: Vec<&Delta> = deltas
             .iter()
             .filter(|delta| matches!(delta, Delta::ToolCall(_)))
             .collect();
         let whole = [call(ids[0], r#"{"path":"a.rs"}"#), call(ids[1], "{}")];
         assert_eq!(calls, whole.map(Delta::ToolCall).iter().collect::<Vec<_>>());
-        assert!(matches!(&told[0], Delta::Thinking(text) if text.starts_with("I ")));
+        assert!(matches!(&deltas[0], Delta::Thinking(text) if text.starts_with("I ")));
     }
 }
 
@@ -116,8 +117,8 @@ fn blocks_of_server_tools_are_kept_where_they_stood() {
         .with_block(ReplyBlock::Raw(search.clone()))
         .with_block(ReplyBlock::Raw(found.clone()))
         .with_block(ReplyBlock::Text("Found.".into()));
-    let stand_in = start([reply]);
-    let (answer, told) = say_hello(&stand_in, ApiProtocol::Anthropic);
+    let mock = start([reply]);
+    let (answer, deltas) = say_hello(&mock, ApiProtocol::Anthropic);
     let foreign = |value| Block::Foreign(Json::of(value).unwrap());
     let blocks = vec![
         foreign(&hidden),
@@ -127,7 +128,7 @@ fn blocks_of_server_tools_are_kept_where_they_stood() {
         Block::Text("Found.".into()),
     ];
     assert_eq!(answer.unwrap().content, Content(blocks));
-    assert_eq!(texts(&told), "I search. Found.");
+    assert_eq!(texts(&deltas), "I search. Found.");
 }
 
 #[test]
@@ -145,8 +146,8 @@ fn an_answer_that_grew_too_long_says_so_and_has_no_half_calls() {
             ]})));
         }
         reply.stop = Some(stop.into());
-        let stand_in = start([reply]);
-        let answer = say_hello(&stand_in, wire).0.unwrap();
+        let mock = start([reply]);
+        let answer = say_hello(&mock, wire).0.unwrap();
         assert_eq!(
             (answer.finish_reason, answer.content),
             (FinishReason::Length, Content::text("On and on"))
@@ -157,20 +158,20 @@ fn an_answer_that_grew_too_long_says_so_and_has_no_half_calls() {
 #[test]
 fn a_refusal_is_reported_in_the_models_words() {
     let refused = Reply::default().with_block(ReplyBlock::Raw(json!({"refusal": "I will not."})));
-    let stand_in = start([refused]);
-    let (answer, told) = say_hello(&stand_in, ApiProtocol::Chat);
+    let mock = start([refused]);
+    let (answer, deltas) = say_hello(&mock, ApiProtocol::Chat);
     let answer = answer.unwrap();
     assert_eq!(
         (answer.finish_reason, answer.content),
         (FinishReason::Refused, Content::text("I will not."))
     );
-    assert_eq!(texts(&told), "I will not.");
+    assert_eq!(texts(&deltas), "I will not.");
 
     let mut reply = Reply::text("No.");
     reply.stop = Some("refusal".into());
-    let stand_in = start([reply]);
+    let mock = start([reply]);
     assert_eq!(
-        say_hello(&stand_in, ApiProtocol::Anthropic)
+        say_hello(&mock, ApiProtocol::Anthropic)
             .0
             .unwrap()
             .finish_reason,
@@ -181,28 +182,28 @@ fn a_refusal_is_reported_in_the_models_words() {
 #[test]
 fn dropping_the_future_stops_the_answer() {
     let slow = Reply::text("one two three four five six").with_delay(Duration::from_millis(50));
-    let stand_in = start([slow]);
-    let model = provider(&stand_in, ApiProtocol::Anthropic);
+    let mock = start([slow]);
+    let model = provider(&mock, ApiProtocol::Anthropic);
     let messages = talk::hello();
     let asked = ModelRequest {
         messages: &messages,
         ..ModelRequest::default()
     };
-    let mut told = 0;
+    let mut count = 0;
     run(async {
         let (first, arrived) = tokio::sync::oneshot::channel();
         let mut first = Some(first);
-        let mut tell = |_| {
-            told += 1;
+        let mut on_delta = |_| {
+            count += 1;
             first
                 .take()
                 .into_iter()
                 .for_each(|first| first.send(()).unwrap());
         };
         tokio::select! {
-            _ = model.answer(&asked, &mut tell) => panic!("it was to be stopped"),
+            _ = model.answer(&asked, &mut on_delta) => panic!("it was to be stopped"),
             _ = arrived => {}
         }
     });
-    assert!((1..6).contains(&told), "{told}");
+    assert!((1..6).contains(&count), "{count}");
 }

@@ -1,4 +1,4 @@
-//! What goes wrong with a provider is told so that a person can do something about it.
+//! Tests the errors of providers: their classification, their messages and retries.
 
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
@@ -16,19 +16,20 @@ use throughline_model::Content;
 
 fn fail_with(fault: &Fault, wire: ApiProtocol) -> (PartialAnswer, Vec<Delta>, usize) {
     let replies = std::iter::repeat_n(Reply::fault(fault.clone()), 5);
-    let stand_in = start(replies);
-    let (answer, told) = say_hello(&stand_in, wire);
+    let mock = start(replies);
+    let (answer, deltas) = say_hello(&mock, wire);
     let broken = answer.unwrap_err();
-    let shown = format!("{broken} {broken:?} {told:?}");
+    let shown = format!("{broken} {broken:?} {deltas:?}");
     assert!(
         !shown.contains(KEY) && !shown.contains("127.0.0.1"),
         "{shown}"
     );
-    (broken, told, stand_in.requests().len())
+    (broken, deltas, mock.requests().len())
 }
 
-fn count_retries(told: &[Delta]) -> usize {
-    told.iter()
+fn count_retries(deltas: &[Delta]) -> usize {
+    deltas
+        .iter()
         .filter(|delta| matches!(delta, Delta::Retry { .. }))
         .count()
 }
@@ -36,10 +37,10 @@ fn count_retries(told: &[Delta]) -> usize {
 #[test]
 fn a_wrong_key_names_where_the_key_came_from() {
     for wire in WIRES {
-        let stand_in = start([]);
+        let mock = start([]);
         let wrong = ModelEndpoint {
             key: Secret::new("sk-other"),
-            ..connection(&stand_in, wire)
+            ..connection(&mock, wire)
         };
         let model = Provider::new(wrong, quick(), 7).unwrap();
         let messages = hello();
@@ -47,21 +48,17 @@ fn a_wrong_key_names_where_the_key_came_from() {
             messages: &messages,
             ..ModelRequest::default()
         };
-        let (answer, told) = ask(&model, &asked);
+        let (answer, deltas) = ask(&model, &asked);
         let error = answer.unwrap_err().error;
         assert!(
-            error.to_string().ends_with("the key from SOME_API_KEY"),
+            error.to_string().ends_with("the API key from SOME_API_KEY"),
             "{error}"
         );
         assert_eq!(
             (error.kind(), error.is_permanent()),
             (ModelErrorKind::Key, true)
         );
-        assert_eq!(
-            (told.len(), stand_in.requests().len()),
-            (0, 1),
-            "asked once"
-        );
+        assert_eq!((deltas.len(), mock.requests().len()), (0, 1), "one request");
     }
 }
 
@@ -103,18 +100,18 @@ fn a_rate_limit_is_waited_out_as_asked() {
         let limited = Fault::RateLimited {
             retry_after: Some("0.03".into()),
         };
-        let stand_in = start([Reply::fault(limited), Reply::text("At last.")]);
+        let mock = start([Reply::fault(limited), Reply::text("At last.")]);
         let began = Instant::now();
-        let (answer, told) = say_hello(&stand_in, wire);
+        let (answer, deltas) = say_hello(&mock, wire);
         assert_eq!(answer.unwrap().content, Content::text("At last."));
         assert!(began.elapsed() >= Duration::from_millis(30));
         assert_eq!(
-            told[0],
+            deltas[0],
             Delta::Retry {
                 after: Duration::from_millis(30),
                 reason: format!(
-                    "{} wants fewer requests: try again in 1 s",
-                    connection(&stand_in, wire).provider
+                    "rate limited by {} (retry after 1 s)",
+                    connection(&mock, wire).provider
                 ),
                 attempt: 1,
             }
@@ -127,8 +124,8 @@ fn a_retry_after_beyond_max_wait_is_not_waited_for() {
     let limited = Fault::RateLimited {
         retry_after: Some("3600".into()),
     };
-    let (broken, told, asked) = fail_with(&limited, ApiProtocol::Anthropic);
-    assert_eq!((count_retries(&told), asked), (0, 1));
+    let (broken, deltas, asked) = fail_with(&limited, ApiProtocol::Anthropic);
+    assert_eq!((count_retries(&deltas), asked), (0, 1));
     assert!(
         matches!(broken.error, ModelError::RateLimited { retry_after: Some(wait), .. }
             if wait == Duration::from_secs(3600))
@@ -145,15 +142,19 @@ fn a_broken_server_is_tried_again_and_then_no_more() {
             Fault::Overloaded { after: 0 },
             Fault::Disconnect { after: 0 },
         ] {
-            let (broken, told, asked) = fail_with(&fault, wire);
-            assert_eq!((count_retries(&told), asked), (2, 3), "{wire:?} {fault:?}");
+            let (broken, deltas, asked) = fail_with(&fault, wire);
+            assert_eq!(
+                (count_retries(&deltas), asked),
+                (2, 3),
+                "{wire:?} {fault:?}"
+            );
             assert!(!broken.error.is_permanent());
             assert_eq!(broken.content, Content::default());
         }
-        let stand_in = start([Reply::fault(Fault::Status(503)), Reply::text("Back.")]);
-        let (answer, told) = say_hello(&stand_in, wire);
+        let mock = start([Reply::fault(Fault::Status(503)), Reply::text("Back.")]);
+        let (answer, deltas) = say_hello(&mock, wire);
         assert_eq!(
-            (answer.unwrap().finish_reason, count_retries(&told)),
+            (answer.unwrap().finish_reason, count_retries(&deltas)),
             (FinishReason::Completed, 1)
         );
     }
@@ -167,8 +168,12 @@ fn an_answer_that_breaks_off_keeps_what_arrived_and_is_not_repeated() {
             Fault::EndEarly { after: 3 },
             Fault::Overloaded { after: 3 },
         ] {
-            let (broken, told, asked) = fail_with(&fault, wire);
-            assert_eq!((count_retries(&told), asked), (0, 1), "{wire:?} {fault:?}");
+            let (broken, deltas, asked) = fail_with(&fault, wire);
+            assert_eq!(
+                (count_retries(&deltas), asked),
+                (0, 1),
+                "{wire:?} {fault:?}"
+            );
             assert_eq!(
                 broken.content,
                 Content::text("These words may "),
@@ -180,7 +185,7 @@ fn an_answer_that_breaks_off_keeps_what_arrived_and_is_not_repeated() {
             };
             assert_eq!(broken.error.kind(), expected, "{wire:?} {fault:?}");
             let known = broken.usage.map(|usage| usage.input);
-            // The others tell at the end.
+            // The others report usage at the end.
             let is_early = matches!(wire, ApiProtocol::Anthropic | ApiProtocol::Gemini);
             assert_eq!(known, is_early.then_some(100));
         }
@@ -194,8 +199,8 @@ fn half_a_tool_call_is_no_call() {
             fault: Some(Fault::Disconnect { after: 2 }),
             ..Reply::text("Wait:").and_call("c1", "read", serde_json::json!({"path": "a"}))
         };
-        let stand_in = start([reply]);
-        let broken = say_hello(&stand_in, wire).0.unwrap_err();
+        let mock = start([reply]);
+        let broken = say_hello(&mock, wire).0.unwrap_err();
         assert_eq!(broken.content, Content::text("Wait:"), "{wire:?}");
     }
 }
@@ -222,11 +227,11 @@ fn silence_is_not_waited_for() {
             (Fault::Hang, Content::default()),
             (Fault::Stall { after: 1 }, Content::text("These ")),
         ] {
-            let stand_in = start([Reply::fault(fault.clone())]);
+            let mock = start([Reply::fault(fault.clone())]);
             let mut timing = quick();
             timing.first_byte = Duration::from_millis(150);
             timing.idle = Duration::from_millis(150);
-            let model = Provider::new(connection(&stand_in, wire), timing, 7).unwrap();
+            let model = Provider::new(connection(&mock, wire), timing, 7).unwrap();
             let messages = hello();
             let asked = ModelRequest {
                 messages: &messages,
@@ -246,10 +251,10 @@ fn silence_is_not_waited_for() {
 fn slow_is_not_silent() {
     let words = "slow but steady wins the race in the end";
     let reply = Reply::text(words).with_delay(Duration::from_millis(50));
-    let stand_in = start([reply]);
+    let mock = start([reply]);
     let mut timing = quick();
     timing.idle = Duration::from_millis(350);
-    let model = Provider::new(connection(&stand_in, ApiProtocol::Chat), timing, 7).unwrap();
+    let model = Provider::new(connection(&mock, ApiProtocol::Chat), timing, 7).unwrap();
     let messages = hello();
     let asked = ModelRequest {
         messages: &messages,
@@ -272,16 +277,16 @@ fn nobody_there_is_no_network() {
         messages: &messages,
         ..ModelRequest::default()
     };
-    let (answer, told) = ask(&model, &asked);
+    let (answer, deltas) = ask(&model, &asked);
     let error = answer.unwrap_err().error;
-    assert_eq!(error.to_string(), "anthropic cannot be reached");
-    assert_eq!(count_retries(&told), 2);
+    assert_eq!(error.to_string(), "anthropic is unreachable");
+    assert_eq!(count_retries(&deltas), 2);
     assert!(!format!("{error:?}").contains("127.0.0.1"));
 }
 
 #[test]
 fn a_server_that_cannot_be_held_to_json_is_asked_without() {
-    let stand_in = start([Reply::fault(Fault::NoJsonMode), Reply::text("{}")]);
+    let mock = start([Reply::fault(Fault::NoJsonMode), Reply::text("{}")]);
     let messages = hello();
     let asked = ModelRequest {
         messages: &messages,
@@ -291,12 +296,12 @@ fn a_server_that_cannot_be_held_to_json_is_asked_without() {
         },
         ..ModelRequest::default()
     };
-    let (answer, told) = ask(&talk::provider(&stand_in, ApiProtocol::Chat), &asked);
+    let (answer, deltas) = ask(&talk::provider(&mock, ApiProtocol::Chat), &asked);
     assert_eq!(
-        (answer.unwrap().content, told.len()),
+        (answer.unwrap().content, deltas.len()),
         (Content::text("{}"), 1)
     );
-    let formats: Vec<bool> = stand_in
+    let formats: Vec<bool> = mock
         .requests()
         .iter()
         .map(|request| request.body["response_format"]["type"] == "json_object")
@@ -306,7 +311,7 @@ fn a_server_that_cannot_be_held_to_json_is_asked_without() {
 
 #[test]
 fn json_that_was_promised_is_not_given_up() {
-    let stand_in = start([Reply::fault(Fault::NoJsonMode), Reply::text("Sure!")]);
+    let mock = start([Reply::fault(Fault::NoJsonMode), Reply::text("Sure!")]);
     let messages = hello();
     let asked = ModelRequest {
         messages: &messages,
@@ -316,18 +321,18 @@ fn json_that_was_promised_is_not_given_up() {
         },
         ..ModelRequest::default()
     };
-    let (answer, _) = ask(&talk::provider(&stand_in, ApiProtocol::Chat), &asked);
+    let (answer, _) = ask(&talk::provider(&mock, ApiProtocol::Chat), &asked);
     assert_eq!(answer.unwrap_err().error.kind(), ModelErrorKind::Refused);
-    assert_eq!(stand_in.requests().len(), 1);
+    assert_eq!(mock.requests().len(), 1);
 }
 
 #[test]
 fn a_server_of_ones_own_needs_no_key() {
     for wire in WIRES {
-        let stand_in = MockProvider::start(Script::default()).unwrap();
+        let mock = MockProvider::start(Script::default()).unwrap();
         let open = ModelEndpoint {
             key: None,
-            ..connection(&stand_in, wire)
+            ..connection(&mock, wire)
         };
         let model = Provider::new(open, quick(), 7).unwrap();
         let messages = hello();
@@ -335,16 +340,16 @@ fn a_server_of_ones_own_needs_no_key() {
             messages: &messages,
             ..ModelRequest::default()
         };
-        let said = ask(&model, &asked)
+        let reply = ask(&model, &asked)
             .0
             .unwrap()
             .content
             .to_text()
             .into_owned();
         assert_eq!(
-            said, "You said “Hello?”, and I am only a stand-in.",
+            reply, "You said “Hello?”, and I am only a stand-in.",
             "{wire:?}"
         );
-        assert!(!stand_in.requests()[0].has_key);
+        assert!(!mock.requests()[0].has_key);
     }
 }

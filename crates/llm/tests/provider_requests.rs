@@ -1,11 +1,11 @@
-//! What a provider is sent is what was asked, in its own words.
+//! Tests the requests sent to each provider.
 
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
 mod talk;
 
 use serde_json::{Value, json};
-use talk::{KEY, WIRES, ask, hello, provider, said, start};
+use talk::{KEY, WIRES, ask, hello, provider, request_message, start};
 use throughline_context::RequestMessage;
 use throughline_llm::{
     ApiProtocol, JsonSchemaFormat, Model, ModelRequest, ResponseFormat, SamplingOption,
@@ -14,7 +14,7 @@ use throughline_llm::{
 use throughline_mock_provider::{Reply, Request};
 use throughline_model::{Block, Content, Json, Role, ToolCall, ToolResult};
 
-/// A turn with everything in it: two instructions, a thought, two calls and their results.
+/// A turn with all block types: two instructions, thinking, two calls and their results.
 fn conversation() -> Vec<RequestMessage> {
     let call = |id: &str| {
         Block::ToolCall(ToolCall {
@@ -37,10 +37,10 @@ fn conversation() -> Vec<RequestMessage> {
     vec![
         RequestMessage {
             breakpoints: vec![1],
-            ..said(Role::System, system)
+            ..request_message(Role::System, system)
         },
-        said(Role::User, Content::text("Read a.rs")),
-        said(
+        request_message(Role::User, Content::text("Read a.rs")),
+        request_message(
             Role::Assistant,
             Content(vec![
                 Block::Thinking {
@@ -54,12 +54,12 @@ fn conversation() -> Vec<RequestMessage> {
         ),
         RequestMessage {
             breakpoints: vec![1],
-            ..said(
+            ..request_message(
                 Role::Tool,
                 Content(vec![result("c1", false), result("c2", true)]),
             )
         },
-        said(Role::User, Content::text("And now?")),
+        request_message(Role::User, Content::text("And now?")),
     ]
 }
 
@@ -78,9 +78,9 @@ fn send(wire: ApiProtocol, messages: &[RequestMessage]) -> Request {
             ..SamplingOptions::NONE
         },
     };
-    let stand_in = start([Reply::text("Yes.")]);
-    ask(&provider(&stand_in, wire), &asked).0.unwrap();
-    stand_in.requests().remove(0)
+    let mock = start([Reply::text("Yes.")]);
+    ask(&provider(&mock, wire), &asked).0.unwrap();
+    mock.requests().remove(0)
 }
 
 fn cache_control() -> Value {
@@ -204,7 +204,7 @@ fn gemini_gets_its_signatures_back_where_they_belong() {
     let contents = body["contents"].as_array().unwrap();
     let roles: Vec<&str> = contents
         .iter()
-        .map(|said| said["role"].as_str().unwrap())
+        .map(|content| content["role"].as_str().unwrap())
         .collect();
     assert_eq!(roles, ["user", "model", "user", "user"]);
     let parts = contents[1]["parts"].as_array().unwrap();
@@ -233,8 +233,8 @@ fn what_anthropic_wrote_itself_goes_back_and_nothing_else_does() {
     let foreign = |json: &str| Block::Foreign(Json::parse(json).unwrap());
     let search = r#"{"type":"server_tool_use","id":"s1","name":"web_search","input":{}}"#;
     let messages = vec![
-        said(Role::User, Content::text("Search")),
-        said(
+        request_message(Role::User, Content::text("Search")),
+        request_message(
             Role::Assistant,
             Content(vec![
                 foreign(search),
@@ -245,7 +245,7 @@ fn what_anthropic_wrote_itself_goes_back_and_nothing_else_does() {
                 },
             ]),
         ),
-        said(Role::User, Content(vec![foreign(r#"{"type":"hologram"}"#)])),
+        request_message(Role::User, Content(vec![foreign(r#"{"type":"hologram"}"#)])),
     ];
     let body = send(ApiProtocol::Anthropic, &messages).body;
     let search: Value = serde_json::from_str(search).unwrap();
@@ -256,7 +256,7 @@ fn what_anthropic_wrote_itself_goes_back_and_nothing_else_does() {
     assert_eq!(body["messages"][2]["content"], *left);
 }
 
-/// What is sent where a person of a name and an age is asked for, on some terms.
+/// Returns the request for a person's name and age, with sampling options and a schema.
 fn send_with_options(wire: ApiProtocol) -> Value {
     let shape = JsonSchemaFormat {
         name: "person".into(),
@@ -270,8 +270,8 @@ fn send_with_options(wire: ApiProtocol) -> Value {
         top_p: Some(0.25),
         format: ResponseFormat::JsonSchema(shape),
     };
-    let stand_in = start([Reply::text("{}")]);
-    let model = provider(&stand_in, wire);
+    let mock = start([Reply::text("{}")]);
+    let model = provider(&mock, wire);
     assert_eq!(model.unsupported_option(&terms), None);
     let messages = hello();
     let asked = ModelRequest {
@@ -280,7 +280,7 @@ fn send_with_options(wire: ApiProtocol) -> Value {
         ..ModelRequest::default()
     };
     ask(&model, &asked).0.unwrap();
-    stand_in.requests().remove(0).body
+    mock.requests().remove(0).body
 }
 
 fn person() -> Value {
@@ -336,8 +336,8 @@ fn a_form_that_a_provider_does_not_know_is_named() {
         format: ResponseFormat::Json,
         ..SamplingOptions::NONE
     };
-    let stand_in = start([]);
-    let cannot = WIRES.map(|wire| provider(&stand_in, wire).unsupported_option(&terms));
+    let mock = start([]);
+    let cannot = WIRES.map(|wire| provider(&mock, wire).unsupported_option(&terms));
     assert_eq!(
         cannot,
         [
@@ -358,21 +358,21 @@ fn a_form_that_a_provider_does_not_know_is_named() {
 #[test]
 fn the_key_is_nowhere_but_in_its_header() {
     for wire in WIRES {
-        let stand_in = start([Reply::text("Yes.")]);
-        let model = provider(&stand_in, wire);
+        let mock = start([Reply::text("Yes.")]);
+        let model = provider(&mock, wire);
         let messages = hello();
         let asked = ModelRequest {
             messages: &messages,
             ..ModelRequest::default()
         };
-        let (answer, told) = ask(&model, &asked);
+        let (answer, deltas) = ask(&model, &asked);
         let shown = format!(
-            "{model:?} {:?} {answer:?} {told:?} {:?}",
+            "{model:?} {:?} {answer:?} {deltas:?} {:?}",
             model.endpoint(),
-            stand_in.requests()
+            mock.requests()
         );
         assert!(
-            stand_in.requests()[0].has_key && !shown.contains(KEY),
+            mock.requests()[0].has_key && !shown.contains(KEY),
             "{shown}"
         );
     }

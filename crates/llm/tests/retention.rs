@@ -1,7 +1,7 @@
-//! What is still known after five compactions in a row, without any model.
+//! Measures how many facts survive five compactions in a row without a model.
 //!
-//! The conversations take 2,000 to 3,000 tokens, a third of them digressions that do not
-//! matter, so the three budgets keep about a half, a third and a quarter.
+//! The conversations have 2,000 to 3,000 tokens, a third of them digressions, so the three
+//! budgets leave about a half, a third and a quarter.
 
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
@@ -16,7 +16,7 @@ use throughline_model::{Entry, Summary};
 const BUDGET: u64 = 1_500;
 const COMPACTIONS: usize = 5;
 
-/// Compacts five times: each summary is made of the one before and the next fifth.
+/// Compacts five times: each summary is made from the previous one and the next fifth.
 fn compact_repeatedly(script: &Script, budget: u64) -> Summary {
     let slice = script.entries.len().div_ceil(COMPACTIONS);
     let mut summary: Option<Summary> = None;
@@ -57,7 +57,7 @@ fn print_row(name: &str, share: Retention) {
     );
 }
 
-/// What is left of what was planted: by script, by kind, and overall.
+/// Share of the planted facts that survive: by script, by kind, and overall.
 struct RetentionTable {
     scripts: BTreeMap<&'static str, Retention>,
     kinds: BTreeMap<String, Retention>,
@@ -109,8 +109,8 @@ impl RetentionTable {
 #[test]
 fn five_compactions_in_a_row_keep_what_was_planted() {
     for script in scripts() {
-        let said = |entry: &Entry| entry.message().map_or(0, |m| m.content.to_text().len());
-        let bytes: usize = script.entries.iter().map(said).sum();
+        let length = |entry: &Entry| entry.message().map_or(0, |m| m.content.to_text().len());
+        let bytes: usize = script.entries.iter().map(length).sum();
         println!(
             "{}: {} entries, {} tokens",
             script.name,

@@ -1,4 +1,4 @@
-//! Summaries by a model over HTTP, from being asked to being accepted.
+//! Tests summaries by a model over HTTP, from the request to acceptance.
 
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
@@ -20,9 +20,9 @@ fn conversation() -> Vec<Entry> {
     turns(&["We use Postgres 16, see src/main.rs.", "Okay, done."])
 }
 
-fn summarize(stand_in: &MockProvider, wire: ApiProtocol, pins: &[Note]) -> SummaryOutcome {
+fn summarize(mock: &MockProvider, wire: ApiProtocol, pins: &[Note]) -> SummaryOutcome {
     let entries = conversation();
-    let summarizer = ModelSummarizer::new(provider(stand_in, wire));
+    let summarizer = ModelSummarizer::new(provider(mock, wire));
     let brief = SummaryRequest {
         pins,
         ..brief(None, &entries, 500)
@@ -33,9 +33,9 @@ fn summarize(stand_in: &MockProvider, wire: ApiProtocol, pins: &[Note]) -> Summa
 #[test]
 fn a_summary_is_asked_for_and_accepted() {
     for wire in WIRES {
-        let stand_in = start([]);
+        let mock = start([]);
         let pins = noted(&["The customer id is 99-A"]);
-        let outcome = summarize(&stand_in, wire, &pins);
+        let outcome = summarize(&mock, wire, &pins);
         assert_eq!(
             (outcome.by.as_str(), outcome.rejection),
             ("model-max", None),
@@ -49,7 +49,7 @@ fn a_summary_is_asked_for_and_accepted() {
         assert_eq!(outcome.generated.summary.files_touched, ["src/main.rs"]);
         assert_eq!(outcome.generated.usage.unwrap().total(), 120);
 
-        let asked = stand_in.requests().remove(0);
+        let asked = mock.requests().remove(0);
         assert!(asked.system().starts_with("You write the summary"));
         assert!(asked.last_user_text().contains("Postgres 16"));
         let json = match wire {
@@ -63,20 +63,20 @@ fn a_summary_is_asked_for_and_accepted() {
 
 #[test]
 fn a_summary_that_breaks_off_is_asked_for_again() {
-    let stand_in = start([
+    let mock = start([
         Reply::fault(Fault::Status(500)),
         Reply::fault(Fault::Disconnect { after: 2 }),
     ]);
-    let outcome = summarize(&stand_in, ApiProtocol::Anthropic, &[]);
+    let outcome = summarize(&mock, ApiProtocol::Anthropic, &[]);
     assert_eq!(outcome.by, "model-max");
     assert_eq!(outcome.warnings.len(), 1, "{:?}", outcome.warnings);
-    assert!(outcome.warnings[0].contains("broke off half-way"));
+    assert!(outcome.warnings[0].contains("the answer was interrupted"));
     assert_eq!(
         outcome.generated.usage.unwrap().input,
         200,
         "half an answer costs too"
     );
-    assert_eq!(stand_in.requests().len(), 3);
+    assert_eq!(mock.requests().len(), 3);
 }
 
 #[test]
@@ -85,30 +85,30 @@ fn a_summary_that_grew_too_long_is_not_taken() {
         stop: Some("max_tokens".into()),
         ..Reply::text("{\"background\": \"half\"}")
     };
-    let stand_in = start([long.clone(), long]);
-    let outcome = summarize(&stand_in, ApiProtocol::Anthropic, &[]);
+    let mock = start([long.clone(), long]);
+    let outcome = summarize(&mock, ApiProtocol::Anthropic, &[]);
     assert_eq!(outcome.by, "extractive");
     assert!(outcome.warnings[0].contains("the answer was cut off"));
-    assert_eq!(stand_in.requests().len(), 2);
+    assert_eq!(mock.requests().len(), 2);
 }
 
 #[test]
 fn a_wrong_key_is_not_tried_twice() {
-    let stand_in = start([Reply::fault(Fault::WrongKey)]);
-    let outcome = summarize(&stand_in, ApiProtocol::Chat, &[]);
+    let mock = start([Reply::fault(Fault::WrongKey)]);
+    let outcome = summarize(&mock, ApiProtocol::Chat, &[]);
     assert_eq!(outcome.by, "extractive");
     assert!(
         outcome.warnings[0].contains("SOME_API_KEY"),
         "{:?}",
         outcome.warnings
     );
-    assert_eq!(stand_in.requests().len(), 1);
+    assert_eq!(mock.requests().len(), 1);
 }
 
 #[test]
 fn a_summary_that_does_not_come_is_not_waited_for() {
-    let stand_in = start([Reply::fault(Fault::Hang)]);
-    let summarizer = ModelSummarizer::new(provider(&stand_in, ApiProtocol::Chat))
+    let mock = start([Reply::fault(Fault::Hang)]);
+    let summarizer = ModelSummarizer::new(provider(&mock, ApiProtocol::Chat))
         .with_timeout(Duration::from_millis(60));
     let entries = conversation();
     let error = run(summarizer.summarize(&brief(None, &entries, 500))).unwrap_err();

@@ -1,4 +1,5 @@
-//! What is told of a session to whoever goes on with it.
+//! Renders a session for an agent or person who continues it: summary, notes and last
+//! messages.
 
 use throughline::{Note, Session};
 
@@ -6,26 +7,26 @@ use crate::McpServer;
 use crate::history_view::{QUOTE_NOTICE, take_fitting};
 use crate::tool_error::ToolError;
 
-/// How many of the last entries are quoted.
+/// The number of last entries to quote.
 const TAIL_ENTRIES: usize = 20;
-/// How many characters of each.
+/// The maximum number of characters of each.
 const MAX_ENTRY_CHARS: usize = 2_000;
 
 impl McpServer {
-    /// What a session came to, what stands in it, and what was said last.
+    /// Renders a session's summary, its pins and decisions, and its last messages.
     pub(crate) async fn render_handoff(&self, session: &Session) -> Result<String, ToolError> {
         let record = session.record().await?;
-        let card = &record.info;
+        let info = &record.info;
         let summary = match session.last_summary().await? {
             Some(known) => known.summary,
             None => session.summarize_now().await?,
         };
         let mut text = format!(
             "Session {} ({}), {} messages, last active {}.\n{QUOTE_NOTICE}\n\n<session-history>\n",
-            card.id,
-            self.redact_text(card.title()),
-            card.messages,
-            card.last_activity
+            info.id,
+            self.redact_text(info.title()),
+            info.messages,
+            info.last_activity
         );
         text.push_str(&self.redact_text(&summary.to_block()));
         text.push('\n');
@@ -42,13 +43,13 @@ impl McpServer {
         Ok(text)
     }
 
-    fn push_notes(&self, text: &mut String, heading: &str, noted: &[Note]) {
-        if noted.is_empty() {
+    fn push_notes(&self, text: &mut String, heading: &str, notes: &[Note]) {
+        if notes.is_empty() {
             return;
         }
         text.push_str(&format!("\n{heading}:\n"));
-        for noted in noted {
-            text.push_str(&format!("- {}\n", self.redact_text(&noted.text)));
+        for note in notes {
+            text.push_str(&format!("- {}\n", self.redact_text(&note.text)));
         }
     }
 }

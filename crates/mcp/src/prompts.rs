@@ -1,6 +1,6 @@
-//! Prompts: take a session up again, or hand it over.
+//! MCP prompts that resume a session or hand it over.
 
-#![allow(missing_docs, reason = "the macro makes functions of its own")]
+#![allow(missing_docs, reason = "the macro generates functions")]
 
 use rmcp::handler::server::wrapper::Parameters;
 use rmcp::model::{GetPromptResult, PromptMessage, Role};
@@ -13,7 +13,7 @@ use crate::McpServer;
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "Resume")]
 pub(crate) struct ResumeArgs {
-    /// Which session: its id, name or key; the last one where left out.
+    /// The session's id, name or key [default: the last session].
     session: Option<String>,
 }
 
@@ -21,7 +21,7 @@ pub(crate) struct ResumeArgs {
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "Handoff")]
 pub(crate) struct HandoffArgs {
-    /// Which session: its id, name or key; the last one where left out.
+    /// The session's id, name or key [default: the last session].
     session: Option<String>,
     /// Who takes over: another agent or a person.
     to: Option<String>,
@@ -29,45 +29,45 @@ pub(crate) struct HandoffArgs {
 
 #[prompt_router(router = "prompts", vis = "pub(crate)")]
 impl McpServer {
-    /// Go on with a session where it was left.
+    /// Resume a session where it ended.
     #[prompt(name = "resume")]
     pub(crate) async fn resume_prompt(
         &self,
-        Parameters(asked): Parameters<ResumeArgs>,
+        Parameters(args): Parameters<ResumeArgs>,
     ) -> Result<GetPromptResult, ErrorData> {
         let session = self
-            .resolve_session(asked.session.as_deref().unwrap_or("last"))
+            .resolve_session(args.session.as_deref().unwrap_or("last"))
             .await?;
         let text = format!(
-            "Let us go on with an earlier session. What follows is what it came to.\n\n{}\n\
+            "Let us continue an earlier session. Its summary and last messages follow.\n\n{}\n\
              Say in two sentences where we are and what comes next, then wait for me. \
-             Save what we say from here on with append_messages (session {}).",
+             Save our further messages with append_messages (session {}).",
             self.render_handoff(&session).await?,
             session.id()
         );
         let messages = vec![PromptMessage::new_text(Role::User, text)];
-        Ok(GetPromptResult::new(messages).with_description("Go on with a session"))
+        Ok(GetPromptResult::new(messages).with_description("Resume a session"))
     }
 
-    /// Write down what somebody else needs to take a session over.
+    /// Write a handoff so that another agent or person can continue a session.
     #[prompt(name = "handoff")]
     pub(crate) async fn handoff_prompt(
         &self,
-        Parameters(asked): Parameters<HandoffArgs>,
+        Parameters(args): Parameters<HandoffArgs>,
     ) -> Result<GetPromptResult, ErrorData> {
         let session = self
-            .resolve_session(asked.session.as_deref().unwrap_or("last"))
+            .resolve_session(args.session.as_deref().unwrap_or("last"))
             .await?;
-        let to = asked.to.as_deref().unwrap_or("whoever goes on with it");
+        let to = args.to.as_deref().unwrap_or("the next person or agent");
         let text = format!(
-            "Hand this session over to {to}. What follows is what it came to.\n\n{}\n\
-             Write what {to} needs in order to go on without asking: the goal, what is done, \
-             what is under way, what comes next, decisions with their reasons, files, and \
-             what stands in the way. Save it with save_checkpoint (session {}).",
+            "Hand this session over to {to}. Its summary and last messages follow.\n\n{}\n\
+             Write what {to} needs in order to continue without asking: the goal, what is done, \
+             what is in progress, what comes next, decisions with their reasons, files, and \
+             blockers. Save it with save_checkpoint (session {}).",
             self.render_handoff(&session).await?,
             session.id()
         );
         let messages = vec![PromptMessage::new_text(Role::User, text)];
-        Ok(GetPromptResult::new(messages).with_description("Hand a session over"))
+        Ok(GetPromptResult::new(messages).with_description("Hand over a session"))
     }
 }

@@ -1,4 +1,4 @@
-//! What was meant: sessions, projects and pages by what an agent calls them.
+//! Resolves the sessions and projects that an agent names, and checks limits.
 
 use throughline::{Error, Memory, MemoryScope, ProjectId, Session, SessionSpec};
 
@@ -6,16 +6,15 @@ use crate::McpServer;
 use crate::tool_error::ToolError;
 
 impl McpServer {
-    /// The session that was meant: by id, the beginning of one, name, key, or `last`.
+    /// Resolves a session by id, id prefix, name, key, or `last`.
     pub(crate) async fn resolve_session(&self, named: &str) -> Result<Session, ToolError> {
         let spec: SessionSpec = named.parse().map_err(|_| {
-            ToolError::invalid("session is empty; name it by id, name or key, or say \"last\"")
+            ToolError::invalid("session is empty; name it by id, name or key, or use \"last\"")
         })?;
         Ok(self.tl.resolve(&spec, &[]).await?)
     }
 
-    /// The project that was meant: by its id or its name; the one the agent works in,
-    /// where it is left out.
+    /// Resolves a project by id or name; without one, returns the project the agent works in.
     pub(crate) async fn resolve_project(
         &self,
         named: Option<&str>,
@@ -34,7 +33,7 @@ impl McpServer {
         match (called.next(), called.next()) {
             (Some(one), None) => Ok(Some(one.id.clone())),
             (Some(one), Some(other)) => Err(ToolError::invalid(format!(
-                "{named:?} may mean the project {} or {}; use the id",
+                "{named:?} matches the projects {} and {}; use an id",
                 one.id.as_str(),
                 other.id.as_str()
             ))),
@@ -45,24 +44,24 @@ impl McpServer {
         }
     }
 
-    /// The memory that was meant.
+    /// Returns the memory of a project, or the owner's.
     pub(crate) fn memory(&self, project: Option<ProjectId>) -> Memory {
         self.tl
             .memory(project.map_or(MemoryScope::Owner, MemoryScope::Project))
     }
 }
 
-/// How many to put on a page.
+/// Checks the requested page size, or returns the default.
 pub(crate) fn check_limit(
-    asked: Option<usize>,
+    requested: Option<usize>,
     usual: usize,
     most: usize,
 ) -> Result<usize, ToolError> {
-    match asked {
+    match requested {
         None => Ok(usual),
         Some(limit) if (1..=most).contains(&limit) => Ok(limit),
         Some(limit) => Err(ToolError::invalid(format!(
-            "limit is from 1 to {most}, not {limit}"
+            "limit must be from 1 to {most}, not {limit}"
         ))),
     }
 }

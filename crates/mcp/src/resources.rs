@@ -1,7 +1,7 @@
-//! Resources: sessions and memory, by address.
+//! MCP resources: sessions and memory by URI.
 //!
 //! `throughline://memory`, `throughline://memory/PROJECT`, `throughline://sessions/ID` and
-//! `throughline://sessions/ID/from/SEQ`. A project is percent-encoded.
+//! `throughline://sessions/ID/from/SEQ`. A project id is percent-encoded.
 
 use rmcp::model::{
     ListResourceTemplatesResult, ListResourcesResult, ReadResourceResult, Resource,
@@ -17,14 +17,14 @@ use crate::tools::parse_cursor;
 const SESSIONS: &str = "throughline://sessions/";
 const MEMORY: &str = "throughline://memory";
 const MARKDOWN: &str = "text/markdown";
-/// Sessions on a page.
+/// The number of sessions per page.
 const SESSIONS_PER_PAGE: usize = 50;
-/// Entries of a session in one resource.
+/// The maximum number of entries in one resource.
 const MAX_ENTRIES: usize = 200;
-/// Characters of one entry.
+/// The maximum number of characters of one entry.
 const MAX_ENTRY_CHARS: usize = 8_000;
 
-/// Addresses that can be made up.
+/// Returns the URI templates.
 pub(crate) fn templates() -> ListResourceTemplatesResult {
     let template = |uri: String, name: &str, description: &str| {
         ResourceTemplate::new(uri, name)
@@ -35,23 +35,23 @@ pub(crate) fn templates() -> ListResourceTemplatesResult {
         template(
             format!("{SESSIONS}{{id}}"),
             "session",
-            "What a session came to, and what was said last",
+            "A session's summary and its last messages",
         ),
         template(
             format!("{SESSIONS}{{id}}/from/{{seq}}"),
             "session-entries",
-            "A session's entries from one on, as many as fit",
+            "A session's entries from a number on, as many as fit",
         ),
         template(
             format!("{MEMORY}/{{project}}"),
             "project-memory",
-            "What is remembered of a project, by its percent-encoded id",
+            "The facts remembered for a project, by its percent-encoded id",
         ),
     ])
 }
 
 impl McpServer {
-    /// One page of addresses: what is remembered first, then sessions.
+    /// Returns one page of resources: memory first, then sessions.
     pub(crate) async fn resource_page(
         &self,
         cursor: Option<&str>,
@@ -61,14 +61,14 @@ impl McpServer {
         if after.is_none() {
             listed.push(
                 Resource::new(MEMORY, "memory")
-                    .with_title("What is remembered everywhere")
+                    .with_title("Facts remembered everywhere")
                     .with_mime_type(MARKDOWN),
             );
             for project in self.tl.projects().await? {
                 let uri = format!("{MEMORY}/{}", percent_encode(project.id.as_str()));
                 listed.push(
                     Resource::new(uri, format!("memory of {}", project.name))
-                        .with_title(format!("What is remembered of {}", project.name))
+                        .with_title(format!("Facts remembered for {}", project.name))
                         .with_mime_type(MARKDOWN),
                 );
             }
@@ -77,10 +77,10 @@ impl McpServer {
             .tl
             .list(&SessionFilter::default(), after.as_ref(), SESSIONS_PER_PAGE)
             .await?;
-        listed.extend(page.items.iter().map(|card| {
-            Resource::new(format!("{SESSIONS}{}", card.id), card.id.as_str())
-                .with_title(self.redact_text(card.title()))
-                .with_description(self.redact_text(&card.preview))
+        listed.extend(page.items.iter().map(|info| {
+            Resource::new(format!("{SESSIONS}{}", info.id), info.id.as_str())
+                .with_title(self.redact_text(info.title()))
+                .with_description(self.redact_text(&info.preview))
                 .with_mime_type(MARKDOWN)
         }));
         let mut result = ListResourcesResult::with_all_items(listed);
@@ -88,12 +88,12 @@ impl McpServer {
         Ok(result)
     }
 
-    /// What is at an address.
+    /// Reads the resource at a URI.
     pub(crate) async fn read_uri(&self, uri: &str) -> Result<ReadResourceResult, ToolError> {
         let unknown = || {
             ToolError::not_found(format!(
-                "there is no resource {uri}; resources/list and resources/templates/list \
-                 tell which there are"
+                "there is no resource {uri}; use resources/list or resources/templates/list \
+                 to find one"
             ))
         };
         let text = if uri == MEMORY {
@@ -125,7 +125,7 @@ impl McpServer {
         Ok(ReadResourceResult::new(vec![contents]))
     }
 
-    /// A session's entries from one on, and where to read on.
+    /// Renders a session's entries from a number on, and where they continue.
     async fn render_entries(
         &self,
         session: &throughline::Session,
@@ -145,12 +145,12 @@ impl McpServer {
         if let Some(last) = entries.last().filter(|last| last.seq < head) {
             let next = last.seq + 1;
             let id = session.id();
-            text.push_str(&format!("\nGoes on at {SESSIONS}{id}/from/{next}\n"));
+            text.push_str(&format!("\nContinues at {SESSIONS}{id}/from/{next}\n"));
         }
         Ok(text)
     }
 
-    /// What is remembered of a project, or everywhere.
+    /// Renders the facts remembered for a project, or everywhere.
     async fn render_memory(&self, project: Option<&str>) -> Result<String, ToolError> {
         let memory = match project {
             None => self.memory(None),
@@ -167,13 +167,15 @@ impl McpServer {
             text.push_str(&format!("- {}\n", fact.text));
         }
         if left > 0 {
-            text.push_str(&format!("\n{left} more: the tool recall has them.\n"));
+            text.push_str(&format!(
+                "\n{left} more facts; use the recall tool to get them.\n"
+            ));
         }
         Ok(text)
     }
 }
 
-/// A text as a part of an address.
+/// Percent-encodes a text as a URI path segment.
 fn percent_encode(text: &str) -> String {
     let mut uri = String::new();
     for byte in text.bytes() {
@@ -187,7 +189,7 @@ fn percent_encode(text: &str) -> String {
     uri
 }
 
-/// The text that was encoded, if it was one.
+/// Decodes a percent-encoded path segment, if it is valid.
 fn percent_decode(part: &str) -> Option<String> {
     let mut bytes = Vec::new();
     let mut rest = part.bytes();

@@ -1,8 +1,8 @@
-//! The protocol over HTTP, one request at a time.
+//! Serves MCP over HTTP, one request at a time.
 //!
-//! No protocol session is kept between requests: whoever calls says who they are each time,
-//! and any server over the same store can answer. Clients of older versions of the protocol
-//! are answered so too. Hosts, origins and callers are checked by whoever calls this.
+//! There is no protocol session between requests: every request is authenticated by itself, and
+//! any server on the same store can answer it. Clients of older protocol versions are served
+//! the same way. The caller checks hosts, origins and tokens before calling this.
 
 use std::convert::Infallible;
 use std::fmt::Display;
@@ -17,11 +17,11 @@ use rmcp::transport::streamable_http_server::{StreamableHttpServerConfig, Stream
 
 use crate::McpServer;
 
-/// The body of an answer.
+/// The body of a response.
 pub type HttpBody = BoxBody<Bytes, Infallible>;
 
 impl McpServer {
-    /// Answers one request whose body has at most so many bytes.
+    /// Handles one request; its body may have at most `most` bytes.
     pub async fn handle_http<B>(self, request: Request<B>, most: usize) -> Response<HttpBody>
     where
         B: Body + Send + 'static,

@@ -1,11 +1,11 @@
-//! Why something was not done, in words an agent can act on.
+//! Errors of MCP tools, with hints that an agent can act on.
 
 use rmcp::ErrorData;
 use rmcp::handler::server::tool::IntoCallToolResult;
 use rmcp::model::{CallToolResponse, CallToolResult, ContentBlock};
 use throughline::{Error, ErrorKind, StoreError};
 
-/// Why something was not done, and what to do about it.
+/// Why a tool call failed, and what to do about it.
 #[derive(Debug)]
 pub(crate) struct ToolError {
     text: String,
@@ -13,7 +13,7 @@ pub(crate) struct ToolError {
 }
 
 impl ToolError {
-    /// What was asked for makes no sense.
+    /// Creates an error for an invalid request.
     pub(crate) fn invalid(text: impl Into<String>) -> Self {
         Self {
             text: text.into(),
@@ -21,7 +21,7 @@ impl ToolError {
         }
     }
 
-    /// There is no such thing.
+    /// Creates an error for something that does not exist.
     pub(crate) fn not_found(text: impl Into<String>) -> Self {
         Self {
             text: text.into(),
@@ -30,29 +30,26 @@ impl ToolError {
     }
 }
 
-/// What an agent can do about an error.
+/// Returns a hint for an error, if there is one.
 fn error_hint(error: &Error) -> Option<String> {
     Some(match error {
         Error::NoMatch(_) | Error::NotListed { .. } | Error::NoSessions => {
-            "list_sessions and search_sessions tell which there are".to_owned()
+            "use list_sessions or search_sessions to find it".to_owned()
         }
-        Error::Store(StoreError::NoSuchSession(_)) => {
-            "list_sessions tells which there are".to_owned()
-        }
+        Error::Store(StoreError::NoSuchSession(_)) => "use list_sessions to find it".to_owned(),
         Error::Store(StoreError::Moved { found, .. }) => {
-            format!("read what came since with read_session, then send head {found}")
+            format!("read the new entries with read_session, then send head {found}")
         }
         Error::Ambiguous(ambiguous) => {
-            let ids = ambiguous.candidates.iter().map(|card| card.id.as_str());
+            let ids = ambiguous.candidates.iter().map(|info| info.id.as_str());
             format!("use one of the ids: {}", ids.collect::<Vec<_>>().join(", "))
         }
         Error::IsTranscriptPath(_) => "a session is named by its id, name or key".to_owned(),
         Error::NoSuchProject(_) => {
-            "leave project out for what holds everywhere, or use the project's id".to_owned()
+            "omit project to use the owner's memory, or pass the project's id".to_owned()
         }
         Error::Memory(throughline::MemoryError::Secret(_)) => {
-            "say it without the secret; where it is kept is worth remembering, not what it is"
-                .to_owned()
+            "leave the secret out; remember where it is stored instead".to_owned()
         }
         _ => return None,
     })
@@ -77,14 +74,14 @@ impl From<Error> for ToolError {
     }
 }
 
-/// A tool that could not do it says why, for the model to read.
+/// A failed tool call returns the error as text for the model to read.
 impl IntoCallToolResult for ToolError {
     fn into_call_tool_result(self) -> Result<CallToolResponse, ErrorData> {
         Ok(CallToolResult::error(vec![ContentBlock::text(self.text)]).into())
     }
 }
 
-/// Elsewhere the protocol has codes for it.
+/// Everywhere else the protocol has error codes.
 impl From<ToolError> for ErrorData {
     fn from(refusal: ToolError) -> Self {
         match refusal.kind {

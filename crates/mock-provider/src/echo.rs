@@ -1,16 +1,16 @@
-//! What is answered without a script: an echo, or a summary where one is asked for.
+//! The default reply: an echo of the user's message, or a summary if one is requested.
 
 use serde_json::json;
 
 use crate::{Reply, Request};
 
-/// The answer that follows from the request alone.
+/// Returns the default reply, which depends only on the request.
 pub fn echo(request: &Request) -> Reply {
     if request.system().contains("\"open_tasks\"") {
         return Reply::text(summarize(&request.last_user_text()));
     }
-    let said = request.last_user_text();
-    let words: Vec<&str> = said.split_whitespace().collect();
+    let text = request.last_user_text();
+    let words: Vec<&str> = text.split_whitespace().collect();
     let shown = match words.len() {
         0 => "nothing".to_owned(),
         1..=40 => format!("“{}”", words.join(" ")),
@@ -19,7 +19,7 @@ pub fn echo(request: &Request) -> Reply {
     Reply::text(format!("You said {shown}, and I am only a stand-in."))
 }
 
-/// A summary that keeps what it was told to keep.
+/// Returns a summary with the items that the prompt says must be preserved.
 fn summarize(prompt: &str) -> String {
     let mut facts = list_items(prompt, "## PINNED FACTS");
     facts.push("This was summarized by the stand-in.".to_owned());
@@ -38,7 +38,7 @@ fn summarize(prompt: &str) -> String {
     .to_string()
 }
 
-/// The items under a heading; the lines after an item's first are part of it.
+/// Returns the list items under a heading, including their continuation lines.
 fn list_items(prompt: &str, heading: &str) -> Vec<String> {
     let mut items: Vec<String> = Vec::new();
     let after = prompt.lines().skip_while(|line| *line != heading).skip(1);

@@ -1,65 +1,65 @@
-//! What can go wrong, and how each provider says so.
+//! Provider faults, and how each provider reports them.
 
 use serde::Deserialize;
 use serde_json::{Value, json};
 
 use crate::ProviderApi;
 
-/// What goes wrong with an answer.
+/// A fault to inject into a reply.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Fault {
-    /// The connection breaks after so many pieces.
+    /// The connection breaks after some deltas.
     #[serde(rename = "cut")]
     Disconnect {
-        /// How many pieces arrive.
+        /// How many deltas arrive.
         after: usize,
     },
-    /// The answer ends after so many pieces without saying that it does.
+    /// The reply ends after some deltas without its final event.
     #[serde(rename = "ends")]
     EndEarly {
-        /// How many pieces arrive.
+        /// How many deltas arrive.
         after: usize,
     },
-    /// After so many pieces, nothing more comes.
+    /// Nothing more arrives after some deltas.
     #[serde(rename = "stalls")]
     Stall {
-        /// How many pieces arrive.
+        /// How many deltas arrive.
         after: usize,
     },
-    /// After so many pieces, the provider tells of an error of its own.
+    /// The provider reports an error in the stream after some deltas.
     Overloaded {
-        /// How many pieces arrive.
+        /// How many deltas arrive.
         after: usize,
     },
-    /// Not even the head of an answer comes.
+    /// Not even the response headers arrive.
     #[serde(rename = "hangs")]
     Hang,
-    /// Fewer requests, please.
+    /// The request is rate limited.
     RateLimited {
         /// The `retry-after` header.
         #[serde(default)]
         retry_after: Option<String>,
     },
-    /// The server is broken: any status.
+    /// The server fails with this status.
     Status(u16),
-    /// The events are no JSON.
+    /// The events are not valid JSON.
     BadJson,
-    /// What comes is a page for people.
+    /// The response is an HTML page.
     #[serde(rename = "not_events")]
     HtmlPage,
-    /// The key is not known.
+    /// The API key is rejected.
     WrongKey,
-    /// The request is longer than the model takes.
+    /// The request exceeds the model's context window.
     TooLong,
-    /// There is no such model.
+    /// The model does not exist.
     NoSuchModel,
-    /// The server cannot be held to JSON.
+    /// The server does not support JSON mode.
     #[serde(rename = "no_json")]
     NoJsonMode,
 }
 
-/// An error in place of an answer.
+/// An error response in place of a reply.
 pub(crate) struct ErrorResponse {
     pub(crate) status: u16,
     pub(crate) headers: Vec<(&'static str, String)>,
@@ -67,7 +67,7 @@ pub(crate) struct ErrorResponse {
 }
 
 impl Fault {
-    /// The error this is, where there is no answer at all.
+    /// Returns the error response for a fault that prevents any reply.
     pub(crate) fn error_response(&self, wire: ProviderApi, model: &str) -> Option<ErrorResponse> {
         let refused = |status, kind: &str, code: Value, message: &str| {
             Some(ErrorResponse {
@@ -179,7 +179,7 @@ impl Fault {
         }
     }
 
-    /// After how many pieces it goes wrong.
+    /// Returns the number of deltas before the fault.
     pub(crate) fn after(&self) -> Option<usize> {
         match self {
             Self::Disconnect { after }
@@ -191,7 +191,7 @@ impl Fault {
     }
 }
 
-/// An error as the wire writes it.
+/// Returns an error body in the provider's format.
 fn error_body(wire: ProviderApi, status: u16, kind: &str, code: &Value, message: &str) -> Value {
     match wire {
         ProviderApi::Anthropic => json!({

@@ -1,4 +1,4 @@
-//! Requests in, replies out.
+//! Handles HTTP requests to the mock provider.
 
 use std::collections::BTreeMap;
 use std::convert::Infallible;
@@ -19,17 +19,13 @@ use crate::{Fault, ProviderApi, Reply, Request};
 type Body = StreamBody<BoxStream<'static, io::Result<Piece<Bytes>>>>;
 type Response = hyper::Response<Body>;
 
-/// Answers one request.
+/// Handles one request.
 pub(crate) async fn handle_request(
     request: hyper::Request<Incoming>,
     shared: &ServerState,
 ) -> Result<Response, Infallible> {
     let Some(wire) = ProviderApi::from_path(request.uri().path()) else {
-        return Ok(text_response(
-            404,
-            "text/plain",
-            "there is nothing here".to_owned(),
-        ));
+        return Ok(text_response(404, "text/plain", "not found".to_owned()));
     };
     let (head, body) = request.into_parts();
     let body = match body.collect().await {
@@ -40,7 +36,7 @@ pub(crate) async fn handle_request(
         return Ok(text_response(
             400,
             "text/plain",
-            "the body is no JSON".to_owned(),
+            "the body is not valid JSON".to_owned(),
         ));
     };
     let mut headers = BTreeMap::new();
@@ -107,7 +103,7 @@ async fn respond(reply: Reply, request: &Request) -> Response {
     )
 }
 
-/// An event that is no JSON.
+/// Returns an event that is not valid JSON.
 fn bad_json_frame() -> SseFrame {
     SseFrame {
         text: "event: content_block_delta\ndata: {\"type\": \"content_block_de\n\n".to_owned(),
@@ -115,7 +111,7 @@ fn bad_json_frame() -> SseFrame {
     }
 }
 
-/// The events in time, up to where something goes wrong.
+/// Sends the events with their delays, up to the fault.
 fn stream_frames(
     mut frames: Vec<SseFrame>,
     reply: &Reply,
@@ -145,7 +141,7 @@ fn stream_frames(
         match fault {
             Some(Fault::Stall { .. }) => std::future::pending().await,
             Some(Fault::Disconnect { .. }) => {
-                // What was sent has to arrive before the connection breaks.
+                // Let the sent data arrive before the connection breaks.
                 tokio::time::sleep(Duration::from_millis(20)).await;
                 Some(Err(io::Error::other("cut")))
             }

@@ -1,21 +1,21 @@
-//! A stand-in for model providers, for tests.
+//! A mock server of model provider APIs, for tests.
 //!
-//! It speaks Anthropic's Messages (`/v1/messages`), OpenAI's Chat Completions
-//! (`/v1/chat/completions`), Responses (`/v1/responses`) and Embeddings (`/v1/embeddings`)
-//! and Google's Gemini (`/v1beta/models/…`), streaming or not, on an address of this
-//! machine. A [`Script`] says what it answers, reply by reply, with the faults that real
-//! providers have; without one it echoes, and summarizes when it is asked to. Texts that
-//! share words have vectors that are alike. What it was sent can be looked at afterwards.
+//! It implements Anthropic's Messages (`/v1/messages`), OpenAI's Chat Completions
+//! (`/v1/chat/completions`), Responses (`/v1/responses`) and Embeddings (`/v1/embeddings`) and
+//! Google's Gemini (`/v1beta/models/…`), streaming or not, on a local address. A [`Script`]
+//! defines its replies, with the faults that real providers have; without one it echoes, and
+//! summarizes if requested. Texts that share words get similar embeddings. Tests can inspect
+//! the requests it received.
 //!
 //! ```
-//! use throughline_mock_provider::{Reply, Script, StandIn};
+//! use throughline_mock_provider::{Reply, Script, MockProvider};
 //!
-//! let stand_in = StandIn::start(Script::replies([Reply::text("Hello!")])).unwrap();
-//! assert!(stand_in.url().starts_with("http://127.0.0.1:"));
-//! assert!(stand_in.requests().is_empty());
+//! let provider = MockProvider::start(Script::replies([Reply::text("Hello!")])).unwrap();
+//! assert!(provider.url().starts_with("http://127.0.0.1:"));
+//! assert!(provider.requests().is_empty());
 //! ```
 //!
-//! Invariant: the same script and the same requests give the same answers, byte by byte.
+//! Invariant: the same script and the same requests produce the same replies, byte for byte.
 
 mod echo;
 mod fault;

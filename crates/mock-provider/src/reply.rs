@@ -1,4 +1,4 @@
-//! What is answered.
+//! The replies of the mock provider.
 
 use std::time::Duration;
 
@@ -7,60 +7,61 @@ use serde_json::Value;
 
 use crate::Fault;
 
-/// One answer.
+/// One reply.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Reply {
-    /// What is said, in order.
+    /// The content blocks, in order.
+    #[serde(rename = "said")]
     pub blocks: Vec<ReplyBlock>,
-    /// What it cost.
+    /// The reported token usage.
     pub usage: TokenUsage,
-    /// Why it ended, in the wire's own words; none for what follows from what is said.
+    /// The stop reason in the provider's terms [default: derived from the blocks].
     pub stop: Option<String>,
-    /// How long to wait before each piece, in milliseconds.
+    /// The delay before each delta, in milliseconds.
     pub delay_ms: u64,
-    /// What goes wrong.
+    /// The fault to inject.
     pub fault: Option<Fault>,
 }
 
-/// A piece of an answer.
+/// A content block of a reply.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ReplyBlock {
-    /// Words.
+    /// Text.
     Text(String),
-    /// Thoughts.
+    /// Thinking.
     Thinking {
-        /// What is thought.
+        /// The text of the thinking block.
         text: String,
-        /// The proof of it.
+        /// Its signature.
         #[serde(default)]
         signature: String,
     },
-    /// A tool is to be run.
+    /// A tool call.
     Call {
         /// The call's id.
         id: String,
-        /// The tool.
+        /// The name of the tool.
         name: String,
-        /// What it is given.
+        /// The arguments.
         input: Value,
     },
-    /// A block of the provider's own, sent as it is.
+    /// A provider-specific block, sent unchanged.
     Raw(Value),
 }
 
-/// Tokens, as they are reported.
+/// The reported token usage.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct TokenUsage {
-    /// Sent, cached ones included.
+    /// Input tokens, including cached ones.
     pub input: u64,
-    /// Generated.
+    /// Output tokens.
     pub output: u64,
-    /// Read from the cache.
+    /// Tokens read from the cache.
     pub cache_read: u64,
-    /// Written to the cache.
+    /// Tokens written to the cache.
     pub cache_write: u64,
 }
 
@@ -76,12 +77,12 @@ impl Default for TokenUsage {
 }
 
 impl Reply {
-    /// An answer of one text.
+    /// Creates a reply with one text.
     pub fn text(text: impl Into<String>) -> Self {
         Self::default().with_block(ReplyBlock::Text(text.into()))
     }
 
-    /// An answer that does not come.
+    /// Creates a reply with a fault.
     pub fn fault(fault: Fault) -> Self {
         Self {
             fault: Some(fault),
@@ -89,14 +90,14 @@ impl Reply {
         }
     }
 
-    /// With one more piece.
+    /// Adds a block.
     #[must_use]
-    pub fn with_block(mut self, said: ReplyBlock) -> Self {
-        self.blocks.push(said);
+    pub fn with_block(mut self, block: ReplyBlock) -> Self {
+        self.blocks.push(block);
         self
     }
 
-    /// With a tool call.
+    /// Adds a tool call.
     #[must_use]
     pub fn and_call(self, id: &str, name: &str, input: Value) -> Self {
         self.with_block(ReplyBlock::Call {
@@ -106,7 +107,7 @@ impl Reply {
         })
     }
 
-    /// With a pause before each piece.
+    /// Sets the delay before each delta.
     #[must_use]
     pub fn with_delay(mut self, pause: Duration) -> Self {
         self.delay_ms = u64::try_from(pause.as_millis()).unwrap_or(u64::MAX);

@@ -1,6 +1,6 @@
-//! What was asked.
+//! The requests that the mock provider received.
 //!
-//! Invariant: keys are looked at and never kept.
+//! Invariant: API keys are checked and never stored.
 
 use std::collections::BTreeMap;
 
@@ -8,26 +8,26 @@ use serde_json::Value;
 
 use crate::ProviderApi;
 
-/// A request as it came.
+/// A received request.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Request {
-    /// Where it came in.
+    /// The path of the request.
     pub path: String,
-    /// What is spoken there.
+    /// The API at that path.
     pub api: ProviderApi,
-    /// Its headers, without keys.
+    /// The headers, without API keys.
     pub headers: BTreeMap<String, String>,
-    /// Whether it had a key.
+    /// Whether it had an API key.
     pub has_key: bool,
-    /// What it says.
+    /// The request body.
     pub body: Value,
 }
 
-/// Headers that hold keys.
+/// Headers that contain API keys.
 pub(crate) const KEY_HEADERS: [&str; 3] = ["authorization", "x-api-key", "x-goog-api-key"];
 
 impl Request {
-    /// The model that was asked for.
+    /// Returns the requested model.
     pub fn model(&self) -> &str {
         let in_path = || self.path.rsplit('/').next()?.split_once(':');
         match self.api {
@@ -36,12 +36,12 @@ impl Request {
         }
     }
 
-    /// Whether the answer is to be streamed.
+    /// Returns whether a streaming reply is requested.
     pub fn is_streaming(&self) -> bool {
         self.body["stream"] == true || self.path.contains(":streamGenerateContent")
     }
 
-    /// All instructions.
+    /// Returns all system instructions.
     pub fn system(&self) -> String {
         let in_messages = self
             .messages()
@@ -57,17 +57,17 @@ impl Request {
             .join("\n\n")
     }
 
-    /// What the user said last.
+    /// Returns the text of the last user message.
     pub fn last_user_text(&self) -> String {
-        let mut said = self.messages().iter().rev().filter_map(|message| {
+        let mut texts = self.messages().iter().rev().filter_map(|message| {
             let is_user = message["role"] == "user";
             let text = extract_text(message.get("content").unwrap_or(message));
             (is_user && !text.is_empty()).then_some(text)
         });
-        said.next().unwrap_or_default()
+        texts.next().unwrap_or_default()
     }
 
-    /// The texts whose vectors are asked for.
+    /// Returns the texts to embed.
     pub fn texts(&self) -> Vec<&str> {
         match &self.body["input"] {
             Value::String(text) => vec![text],
@@ -87,7 +87,7 @@ impl Request {
     }
 }
 
-/// A text, or those of a list of blocks.
+/// Returns a text, or the texts of a list of blocks.
 fn extract_text(content: &Value) -> String {
     match content {
         Value::String(text) => text.clone(),

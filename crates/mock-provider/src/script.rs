@@ -1,4 +1,4 @@
-//! Which request gets which reply.
+//! Scripts that decide which request gets which reply.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -9,7 +9,7 @@ use crate::{Reply, Request};
 
 type ReplyFn = Box<dyn FnMut(&Request) -> Reply + Send>;
 
-/// What is answered, request by request.
+/// The replies to send, request by request.
 pub struct Script(Mutex<ReplyFn>);
 
 impl fmt::Debug for Script {
@@ -19,26 +19,26 @@ impl fmt::Debug for Script {
 }
 
 impl Default for Script {
-    /// An echo, or a summary where one is asked for.
+    /// Echoes, or summarizes if requested.
     fn default() -> Self {
         Self::from_fn(echo)
     }
 }
 
 impl Script {
-    /// These replies in turn, then an echo.
+    /// Sends these replies in turn, then echoes.
     pub fn replies(replies: impl IntoIterator<Item = Reply>) -> Self {
         let mut left: VecDeque<Reply> = replies.into_iter().collect();
         Self::from_fn(move |request| left.pop_front().unwrap_or_else(|| echo(request)))
     }
 
-    /// Whatever `answer` makes of a request.
+    /// Sends the replies that a function returns.
     pub fn from_fn(answer: impl FnMut(&Request) -> Reply + Send + 'static) -> Self {
         Self(Mutex::new(Box::new(answer)))
     }
 
-    /// Reads replies from JSON: an array of objects with `said`, `usage`, `stop`, `delay_ms`
-    /// and `fault`.
+    /// Reads replies from JSON: an array of objects with `said` (the blocks), `usage`, `stop`,
+    /// `delay_ms` and `fault`.
     ///
     /// ```
     /// use throughline_mock_provider::Script;

@@ -1,4 +1,4 @@
-//! The server: a thread of its own, so that any test can have one.
+//! The mock server, on a thread of its own so that any test can start one.
 
 use std::convert::Infallible;
 use std::io;
@@ -13,7 +13,7 @@ use tokio::sync::oneshot;
 
 use crate::{Request, Script, http_handler};
 
-/// A running stand-in. It stops when it is dropped.
+/// A running mock provider. It stops when it is dropped.
 #[derive(Debug)]
 pub struct MockProvider {
     address: SocketAddr,
@@ -35,7 +35,7 @@ impl ServerState {
         requests.push(request);
     }
 
-    /// Whether this header holds the key that is wanted.
+    /// Returns whether this header contains the expected API key.
     pub(crate) fn accepts_key(&self, header: Option<&str>) -> bool {
         self.key.as_deref().is_none_or(|key| {
             header.is_some_and(|header| header.strip_prefix("Bearer ").unwrap_or(header) == key)
@@ -44,12 +44,12 @@ impl ServerState {
 }
 
 impl MockProvider {
-    /// Starts on a free port of this machine, for whoever comes.
+    /// Starts on a free local port, without requiring a key.
     pub fn start(script: Script) -> io::Result<Self> {
         Self::listen((Ipv4Addr::LOCALHOST, 0).into(), script, None)
     }
 
-    /// Starts on a free port of this machine, for whoever has the key.
+    /// Starts on a free local port, requiring a key.
     pub fn start_with_key(script: Script, key: &str) -> io::Result<Self> {
         Self::listen(
             (Ipv4Addr::LOCALHOST, 0).into(),
@@ -58,7 +58,7 @@ impl MockProvider {
         )
     }
 
-    /// Starts at an address; with a key, only for those who have it.
+    /// Starts at an address, requiring a key if one is given.
     pub fn listen(at: SocketAddr, script: Script, key: Option<String>) -> io::Result<Self> {
         let listener = TcpListener::bind(at)?;
         listener.set_nonblocking(true)?;
@@ -91,12 +91,12 @@ impl MockProvider {
         })
     }
 
-    /// Where it listens, as a base address: `http://127.0.0.1:PORT`.
+    /// Returns the base URL: `http://127.0.0.1:PORT`.
     pub fn url(&self) -> String {
         format!("http://{}", self.address)
     }
 
-    /// What it was sent so far.
+    /// Returns the requests received so far.
     pub fn requests(&self) -> Vec<Request> {
         let requests = &self.shared.requests;
         requests
@@ -105,7 +105,7 @@ impl MockProvider {
             .clone()
     }
 
-    /// Waits for as long as it runs, which is for ever.
+    /// Blocks for as long as the server runs, which is forever.
     pub fn wait(mut self) {
         if let Some(thread) = self.thread.take() {
             let _ = thread.join();
@@ -130,7 +130,7 @@ async fn serve(listener: TcpListener, shared: Arc<ServerState>) -> io::Result<()
         let shared = Arc::clone(&shared);
         tokio::spawn(async move {
             let service = service_fn(|request| http_handler::handle_request(request, &shared));
-            // A connection that fails is the client's to notice.
+            // A failed connection is for the client to notice.
             let _ = http1::Builder::new()
                 .serve_connection(TokioIo::new(stream), service)
                 .await;

@@ -1,4 +1,4 @@
-//! One event of a stream.
+//! Server-sent events of a streamed reply.
 
 use serde_json::Value;
 
@@ -6,12 +6,12 @@ use serde_json::Value;
 pub(crate) struct SseFrame {
     /// Its text on the wire.
     pub(crate) text: String,
-    /// Whether it carries a piece of the answer.
+    /// Whether it carries a delta of the reply.
     pub(crate) is_delta: bool,
 }
 
 impl SseFrame {
-    /// An event with a name.
+    /// Creates an event with a name.
     pub(crate) fn named(event: &str, data: &Value) -> Self {
         Self {
             text: format!("event: {event}\ndata: {data}\n\n"),
@@ -19,7 +19,7 @@ impl SseFrame {
         }
     }
 
-    /// An event without one.
+    /// Creates an event without a name.
     pub(crate) fn unnamed(data: impl std::fmt::Display) -> Self {
         Self {
             text: format!("data: {data}\n\n"),
@@ -27,7 +27,7 @@ impl SseFrame {
         }
     }
 
-    /// The same, with a piece of the answer in it.
+    /// Marks the event as carrying a delta.
     pub(crate) fn into_delta(self) -> Self {
         Self {
             is_delta: true,
@@ -36,7 +36,7 @@ impl SseFrame {
     }
 }
 
-/// A text in pieces, as a model would send it: word by word.
+/// Splits a text into deltas word by word, as a model would stream it.
 pub(crate) fn split_deltas(text: &str) -> Vec<&str> {
     text.split_inclusive(' ').collect()
 }

@@ -1,4 +1,4 @@
-//! The stand-in as a program of its own, asked by hand.
+//! Tests of the standalone mock provider over plain TCP.
 
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
@@ -8,7 +8,7 @@ use std::process::{Child, Command, Stdio};
 
 use serde_json::{Value, json};
 
-/// A running program, ended with the test.
+/// A running program, killed at the end of the test.
 struct RunningProgram {
     child: Child,
     address: String,
@@ -28,7 +28,7 @@ impl RunningProgram {
         Self { child, address }
     }
 
-    /// The status and the body.
+    /// Sends a request; returns the status and the body.
     fn post(&self, path: &str, body: &Value) -> (String, String) {
         let mut stream = TcpStream::connect(&self.address).unwrap();
         let body = body.to_string();

@@ -1,6 +1,7 @@
-//! Tokens: what a caller of a server shows to say on whose behalf they call.
+//! API tokens, which authenticate the callers of a server.
 //!
-//! Only a token's hash is kept. The text itself is shown once, to whoever made it.
+//! Invariant: only the token's hash is stored. The token itself is shown once, when it
+//! is created.
 
 use std::str::FromStr;
 
@@ -9,24 +10,24 @@ use serde::{Deserialize, Serialize};
 use crate::name::serde_via_str;
 use crate::{Digest, IdError, Owner, Timestamp};
 
-/// What the text of every token begins with, so that people and scanners know it.
+/// The prefix of every token, so that people and secret scanners recognize it.
 pub const TOKEN_PREFIX: &str = "tl_";
 
-/// What a token may do.
+/// The permissions of a token.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum TokenRole {
-    /// Whatever its owner may.
+    /// Everything its owner may do.
     #[default]
     User,
-    /// The same, and whatever the users of its bot may.
+    /// Everything its owner may do, also on behalf of the users of its service.
     Service,
-    /// Whatever its owner may, and give tokens to others.
+    /// Everything its owner may do, and create tokens for others.
     Admin,
 }
 
 impl TokenRole {
-    /// The role as it is written.
+    /// The role as serialized.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::User => "user",
@@ -51,18 +52,18 @@ impl FromStr for TokenRole {
             "service" => Ok(Self::Service),
             "admin" => Ok(Self::Admin),
             other => Err(format!(
-                "{other:?} is not a role of a token: use user, service or admin"
+                "{other:?} is not a token role: use user, service or admin"
             )),
         }
     }
 }
 
-/// What a token is called by. Not a secret.
+/// The public identifier of a token. Not a secret.
 #[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct TokenId(String);
 
 impl TokenId {
-    /// Mints an id from random bytes.
+    /// Generates an id from random bytes.
     pub fn mint(random: [u8; 8]) -> Self {
         let hex: String = random.iter().map(|byte| format!("{byte:02x}")).collect();
         Self(format!("tk-{hex}"))
@@ -88,40 +89,41 @@ impl FromStr for TokenId {
 
 serde_via_str!(TokenId);
 
-/// What is known of a token.
+/// A token's metadata.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct ApiToken {
-    /// What it is called by.
+    /// The token's id.
     pub id: TokenId,
-    /// On whose behalf it calls.
+    /// The owner it authenticates as.
     pub owner: Owner,
-    /// What it may do.
+    /// Its permissions.
     pub role: TokenRole,
-    /// What it is for, in a person's words.
+    /// What it is for, as a free text.
     pub label: Option<String>,
-    /// The hash of its text.
+    /// The hash of the token.
     #[serde(skip)]
     pub hash: Digest,
-    /// When it was made.
+    /// When it was created.
     pub created_at: Timestamp,
-    /// When it ends by itself.
+    /// When it expires.
     pub expires_at: Option<Timestamp>,
-    /// When it was taken back.
+    /// When it was revoked.
     pub revoked_at: Option<Timestamp>,
 }
 
 impl ApiToken {
-    /// Whether it still counts.
+    /// Whether it has neither expired nor been revoked.
     pub fn is_valid(&self, now: Timestamp) -> bool {
         self.revoked_at.is_none() && self.expires_at.is_none_or(|end| now < end)
     }
 }
 
 impl Owner {
-    /// What stands between a service and its users.
+    /// The separator between a service's owner and the name of its user.
     pub const SERVICE_SEPARATOR: char = '/';
 
-    /// A user of this owner's service. Nobody else's token reaches them.
+    /// Returns the owner for a user of this owner's service. No other owner's token can
+    /// reach it.
     pub fn user(&self, name: &str) -> Result<Self, IdError> {
         if name.trim().is_empty() {
             return Err(IdError::Key(name.to_owned()));
@@ -129,7 +131,7 @@ impl Owner {
         format!("{}{}{name}", self.as_str(), Self::SERVICE_SEPARATOR).parse()
     }
 
-    /// Whether this could be the user of a service, and so not somebody of their own.
+    /// Whether this is a user of a service and not an owner by itself.
     pub fn is_service_user(&self) -> bool {
         self.as_str().contains(Self::SERVICE_SEPARATOR)
     }

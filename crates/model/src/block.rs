@@ -1,7 +1,7 @@
-//! What a message is made of.
+//! The content blocks of a message.
 //!
-//! A block is written as an object with a `type`. Types this version does not know
-//! are kept as they are and written back unchanged.
+//! A block is serialized as an object with a `type`. Types unknown to this version are
+//! preserved and written back unchanged.
 
 use std::borrow::Cow;
 
@@ -10,46 +10,46 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::{Digest, Json};
 
-/// A piece of a message.
+/// A block of a message's content.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Block {
-    /// What was said.
+    /// Text.
     Text(String),
-    /// What the model thought before it spoke, with the provider's signature.
+    /// The model's reasoning, with the provider's signature.
     Thinking {
-        /// The thought, which may be empty where the provider hides it.
+        /// The reasoning, which may be empty if the provider hides it.
         text: String,
-        /// Proof that the provider wants back with it.
+        /// The signature that the provider requires when the block is sent back.
         signature: Option<String>,
     },
-    /// The model asks for a tool to be run.
+    /// A tool call by the model.
     ToolCall(ToolCall),
-    /// What the tool answered.
+    /// The result of a tool call.
     ToolResult(ToolResult),
-    /// A file or picture, stored once by its content.
+    /// A file or image, stored once by content.
     Attachment(Attachment),
-    /// Something of another system or a later version, kept as it was written.
+    /// A block of another system or a later version, preserved verbatim.
     Foreign(Json),
 }
 
-/// A request to run a tool.
+/// A model's call of a tool.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ToolCall {
-    /// The provider's id for the call; its result names it.
+    /// The provider's id of the call, which the result refers to.
     pub id: String,
-    /// Which tool.
+    /// The tool's name.
     pub name: String,
-    /// With what.
+    /// The arguments.
     pub input: Json,
 }
 
-/// What a tool answered.
+/// The result of a tool call.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ToolResult {
-    /// The call it answers.
+    /// The id of the call.
     pub call_id: String,
-    /// The answer.
+    /// The result.
     #[serde(default)]
     pub content: Content,
     /// Whether the tool failed.
@@ -57,30 +57,31 @@ pub struct ToolResult {
     pub is_error: bool,
 }
 
-/// A file or picture in a message. Its bytes are in the store's blobs.
+/// A file or image in a message. The bytes are in the blob store.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Attachment {
-    /// The digest of the bytes, by which the store has them.
+    /// The digest of the bytes, which is the blob's key.
     pub blob: Digest,
     /// Its media type: `image/png`.
     pub media_type: String,
-    /// How many bytes.
+    /// The size in bytes.
     pub bytes: u64,
-    /// What it was called.
+    /// The file name.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
 }
 
 impl Block {
-    /// Wraps any JSON of another system so that it cannot be taken for a block of ours.
+    /// Wraps JSON of another system so that it is never decoded as one of our block
+    /// types.
     pub fn wrap_foreign(data: &Json) -> Self {
         let whole = format!(r#"{{"type":"foreign","data":{data}}}"#);
-        // Valid by construction; were it not, the text is still kept.
+        // Valid by construction; the fallback still preserves the text.
         Json::from_stored(whole).map_or_else(|_| Self::Text(data.to_string()), Self::Foreign)
     }
 
-    /// Keeps a block of another system as it was written, and wraps it where it would not be
-    /// decoded as a foreign block again: it is not an object with a `type`, or has one of ours.
+    /// Preserves a block of another system verbatim, wrapping it if it would not be
+    /// decoded as a foreign block again (no object with a `type`, or one of our types).
     pub fn from_foreign(raw: Json) -> Self {
         match raw.type_tag().as_deref() {
             None | Some("text" | "thinking" | "tool_call" | "tool_result" | "attachment") => {
@@ -90,7 +91,7 @@ impl Block {
         }
     }
 
-    /// What a person would read of this block, if anything.
+    /// The block's readable text, if it has any.
     pub fn as_text(&self) -> Option<&str> {
         match self {
             Self::Text(text) => Some(text),
@@ -109,8 +110,8 @@ impl Block {
             #[serde(default)]
             signature: Option<String>,
         }
-        // Results within results are parsed anew at each level, so the parser's own
-        // guard against deep nesting does not see them.
+        // Nested results are parsed separately at each level, so the parser's own depth
+        // limit does not apply to them.
         let _level = DepthGuard::enter()?;
         Ok(match raw.type_tag().as_deref() {
             Some("text") => Self::Text(raw.decode::<Text>()?.text),
@@ -131,14 +132,14 @@ impl Block {
     }
 }
 
-/// How deep tool results may hold tool results.
+/// The maximum nesting of tool results within tool results.
 const MAX_RESULT_DEPTH: usize = 16;
 
 thread_local! {
     static DEPTH: std::cell::Cell<usize> = const { std::cell::Cell::new(0) };
 }
 
-/// One level of blocks within blocks, while it is being decoded.
+/// Counts the nesting of blocks on this thread while one is being decoded.
 struct DepthGuard;
 
 impl DepthGuard {
@@ -199,17 +200,17 @@ impl<'de> Deserialize<'de> for Block {
     }
 }
 
-/// The blocks of a message. One text alone is written as a plain string.
+/// The blocks of a message. A single text block is serialized as a plain string.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Content(pub Vec<Block>);
 
 impl Content {
-    /// A single text.
+    /// Creates content with a single text block.
     pub fn text(text: impl Into<String>) -> Self {
         Self(vec![Block::Text(text.into())])
     }
 
-    /// All text of it, blocks separated by a blank line; borrowed where there is one.
+    /// All text blocks, separated by a blank line; borrowed if there is only one.
     pub fn to_text(&self) -> Cow<'_, str> {
         let mut texts = self.0.iter().filter_map(Block::as_text);
         match (texts.next(), texts.next()) {
@@ -226,7 +227,7 @@ impl Content {
         }
     }
 
-    /// The tool calls in it.
+    /// The tool calls.
     pub fn tool_calls(&self) -> impl Iterator<Item = &ToolCall> {
         self.0.iter().filter_map(|block| match block {
             Block::ToolCall(call) => Some(call),
@@ -234,7 +235,7 @@ impl Content {
         })
     }
 
-    /// The tool results in it.
+    /// The tool results.
     pub fn tool_results(&self) -> impl Iterator<Item = &ToolResult> {
         self.0.iter().filter_map(|block| match block {
             Block::ToolResult(result) => Some(result),
@@ -242,7 +243,7 @@ impl Content {
         })
     }
 
-    /// About how many bytes it has, before anything in it is escaped.
+    /// Estimates the size in bytes, before escaping.
     pub fn estimate_bytes(&self) -> usize {
         let of = |block: &Block| match block {
             Block::Text(text) => text.len(),
@@ -257,7 +258,7 @@ impl Content {
         self.0.iter().map(|block| of(block) + 32).sum()
     }
 
-    /// The attachments in it, those inside tool results included.
+    /// The attachments, including those inside tool results.
     pub fn attachments(&self) -> impl Iterator<Item = &Attachment> {
         self.0.iter().flat_map(|block| {
             let (own, nested) = match block {
@@ -340,7 +341,7 @@ mod tests {
     }
 
     #[test]
-    fn an_unknown_block_is_kept_to_the_byte() {
+    fn an_unknown_block_is_preserved_byte_for_byte() {
         let content = round_trip(r#"[{"z":1e400,"type":"hologram","a":[ 1, 2 ]}]"#);
         assert!(matches!(content.0[0], Block::Foreign(_)));
     }
@@ -354,7 +355,7 @@ mod tests {
     }
 
     #[test]
-    fn any_json_can_be_kept_as_a_block() {
+    fn any_json_can_be_stored_as_a_block() {
         let values = [
             "7",
             "null",

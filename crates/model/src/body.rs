@@ -1,8 +1,8 @@
-//! Everything that can happen to a session.
+//! The kinds of entries that a session log can contain.
 //!
-//! Bodies are written as objects with a `kind`. A kind that this version does not
-//! know, or knows only in an older shape, becomes [`Body::Unknown`] and keeps its
-//! text: it is stored, copied and exported unchanged, and the fold passes over it.
+//! Bodies are serialized as objects with a `kind`. A kind or version that this build
+//! does not know is decoded as [`Body::Unknown`] and keeps its text: it is stored,
+//! copied and exported unchanged, and ignored by the fold.
 
 use serde::{Deserialize, Serialize};
 
@@ -11,22 +11,22 @@ use crate::{
     Timestamp, Usage,
 };
 
-/// Who speaks.
+/// The role of a message's author.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Role {
-    /// The person, or the program that speaks for them.
+    /// The user, or a program acting for them.
     User,
     /// The model.
     Assistant,
-    /// Instructions.
+    /// System instructions.
     System,
-    /// A tool that was called.
+    /// A tool.
     Tool,
 }
 
 impl Role {
-    /// The role as it is written.
+    /// The role as serialized.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::User => "user",
@@ -59,37 +59,37 @@ impl std::str::FromStr for Role {
     }
 }
 
-/// Something that was said.
+/// A message of the conversation.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Message {
-    /// By whom.
+    /// The author's role.
     pub role: Role,
-    /// What.
+    /// The content blocks.
     pub content: Content,
-    /// The model that answered.
+    /// The model that generated it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
-    /// The provider that served it.
+    /// The provider that served the model.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub provider: Option<String>,
-    /// What the provider said it cost.
+    /// The token usage that the provider reported.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub usage: Option<Usage>,
-    /// How long the answer took, in milliseconds.
+    /// How long the response took, in milliseconds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub latency_ms: Option<u64>,
-    /// Whether the answer was cut off.
+    /// Whether the response was cut off.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub incomplete: bool,
 }
 
 impl Message {
-    /// A message of one text.
+    /// Creates a message with a single text block.
     pub fn text(role: Role, text: impl Into<String>) -> Self {
         Self::new(role, Content::text(text))
     }
 
-    /// A message of these blocks.
+    /// Creates a message from content blocks.
     pub fn new(role: Role, content: Content) -> Self {
         Self {
             role,
@@ -103,70 +103,70 @@ impl Message {
     }
 }
 
-/// A summary that stands for everything up to and including `covers`.
+/// A summary that replaces everything up to and including `covers`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Checkpoint {
-    /// The last entry it summarizes. Later ones stay as they are.
+    /// The last entry summarized. Later entries are sent verbatim.
     pub covers: Seq,
-    /// What they came to.
+    /// The summary of those entries.
     pub summary: Summary,
-    /// What wrote it: a model's name, or `extractive`.
+    /// Who wrote it: a model's name, or `extractive`.
     pub by: String,
     /// How many messages it newly covers.
     pub messages: u64,
-    /// When the first of them was said.
+    /// When the first of them was sent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub oldest: Option<Timestamp>,
-    /// When the last of them was said.
+    /// When the last of them was sent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub newest: Option<Timestamp>,
-    /// What the provider said it cost.
+    /// The token usage that the provider reported.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub usage: Option<Usage>,
 }
 
-/// A session was resumed from another's summary, and the agent acknowledged it.
+/// A session was resumed from another session's summary, and the agent acknowledged it.
 ///
-/// Counted in tokens, but not as a query.
+/// Its tokens are counted, but it is not counted as a query.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SessionRestore {
-    /// The session it was restored from.
+    /// The session restored from.
     pub from: SessionId,
-    /// What the agent was told.
+    /// The prompt sent to the agent.
     pub prompt: String,
-    /// What the agent answered.
+    /// The agent's response.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub acknowledgement: Option<String>,
-    /// Where that session's transcript was written, if anywhere.
+    /// The path of that session's transcript, if one was written.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub transcript: Option<String>,
-    /// What the provider said it cost.
+    /// The token usage that the provider reported.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub usage: Option<Usage>,
-    /// How long it took, in milliseconds.
+    /// How long the response took, in milliseconds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub latency_ms: Option<u64>,
 }
 
-/// An agent: what it is called and where its description is.
+/// An agent's name and definition file.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AgentRef {
-    /// Its name.
+    /// The agent's name.
     pub name: String,
-    /// The file that describes it.
+    /// The file that defines the agent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub path: Option<String>,
 }
 
-/// Who chose a name. The program names only what has none, and so never takes a person's
-/// name away.
+/// Who chose a session's name. Automatic naming applies only to unnamed sessions, so it
+/// never replaces a name chosen by a person.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum NameSource {
     /// A person.
     #[default]
     Person,
-    /// The program, from what was said.
+    /// The program, from the conversation.
     Program,
 }
 
@@ -176,36 +176,36 @@ pub enum NameSource {
 pub enum MergeMode {
     /// Its entries follow this one.
     Appended,
-    /// Its summary is in this entry.
+    /// This entry contains its summary.
     Summarized,
 }
 
-/// Another session was merged into this one.
+/// The merge of another session into this one.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Merge {
-    /// The session merged.
+    /// The merged session.
     pub from: SessionId,
-    /// Its head at the time.
+    /// Its head at the time of the merge.
     pub through: Seq,
-    /// How.
+    /// How it was merged.
     #[serde(rename = "how")]
     pub mode: MergeMode,
-    /// How many of its entries were taken.
+    /// How many of its entries were copied.
     pub entries: u64,
-    /// What it came to, where only that was taken.
+    /// Its summary, if it was merged as a summary.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub summary: Option<String>,
 }
 
-/// What is left of an entry whose content had to go.
+/// The remains of an entry whose content was erased.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Tombstone {
-    /// The kind it was.
+    /// The kind of the erased entry.
     #[serde(rename = "of")]
     pub erased_kind: String,
-    /// The hash of the payload it had, which keeps the chain whole.
+    /// The hash of the erased payload, which keeps the digest chain verifiable.
     pub payload: Digest,
-    /// Who spoke, where it was a message.
+    /// The role, if it was a message.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub role: Option<Role>,
     /// Why it was erased.
@@ -213,108 +213,108 @@ pub struct Tombstone {
     pub reason: Option<String>,
 }
 
-/// What an entry says.
+/// The content of an entry.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Body {
-    /// Something was said.
+    /// A message.
     Message(Message),
-    /// Everything up to a point was summarized.
+    /// Everything up to a point was summarized; the summary replaces it in requests.
     Checkpoint(Box<Checkpoint>),
-    /// Everything up to a point was summarized for whoever comes back to it, and is still
-    /// sent as it is: what is left behind at the end of a chat.
+    /// Everything up to a point was summarized for a later resume, and is still sent
+    /// verbatim: written at the end of a chat.
     Summarized(Box<Checkpoint>),
-    /// A checkpoint was taken back.
+    /// A checkpoint was undone.
     CheckpointRetracted {
-        /// The entry of the checkpoint.
+        /// The checkpoint's entry.
         checkpoint: Seq,
     },
     /// The session was resumed from another's summary.
     Restored(SessionRestore),
-    /// A fact was pinned: always in view from here on.
+    /// A fact was pinned and is included in every request from here on.
     Pinned {
         /// The fact.
         text: String,
     },
-    /// A pin was taken back.
+    /// A fact was unpinned.
     Unpinned {
         /// The entry that pinned it.
         pin: Seq,
     },
-    /// Something was decided.
+    /// A decision was recorded.
     Decided {
-        /// What.
+        /// The decision.
         text: String,
     },
-    /// The session got a name, or lost it.
+    /// The session was named, or its name removed.
     Renamed {
         /// The new name.
         name: Option<Name>,
-        /// Whose choice it was.
+        /// Who chose the name.
         by: NameSource,
     },
-    /// The session got a description, or lost it.
+    /// The session was described, or its description removed.
     Described {
         /// The new description.
         description: Option<String>,
     },
     /// Tags were added.
     Tagged {
-        /// Which.
+        /// The added tags.
         tags: Vec<Tag>,
     },
     /// Tags were removed.
     Untagged {
-        /// Which.
+        /// The removed tags.
         tags: Vec<Tag>,
     },
-    /// The session went on in another folder.
+    /// The session continued in another folder.
     Moved {
         /// The folder.
         workspace: String,
-        /// Its project, where known.
+        /// The folder's project, if known.
         #[serde(skip_serializing_if = "Option::is_none")]
         project: Option<ProjectId>,
     },
-    /// A context document was set, or removed where there is no content.
+    /// A context document was set, or removed if there is no content.
     ContextSet {
         /// The document's name.
         document: String,
-        /// What it says.
+        /// The document's content.
         #[serde(skip_serializing_if = "Option::is_none")]
         content: Option<Json>,
     },
-    /// The session went on with another agent.
+    /// The session continued with another agent.
     AgentSet(AgentRef),
-    /// A new starting point: the model no longer sees what came before.
+    /// The conversation was cleared: the model no longer sees earlier entries.
     Cleared,
-    /// What was said after `to` was taken back; the model no longer sees it.
+    /// The conversation was rewound: the model no longer sees the entries after `to`.
     Rewound {
-        /// The last entry that still counts.
+        /// The last entry that remains visible.
         to: Seq,
     },
-    /// The session was forked from one that is told of here, not in its birth.
+    /// The session was forked from another, recorded as an entry and not in its header.
     Forked {
         /// The session forked from.
         session: SessionId,
-        /// The last entry shared.
+        /// The last shared entry.
         at: Seq,
     },
     /// Another session was merged into this one.
     Merged(Merge),
-    /// The session was put away.
+    /// The session was archived.
     Archived,
-    /// The session was taken up again.
+    /// The session was unarchived.
     Unarchived,
-    /// Something is to be remembered across sessions, or is proposed to be.
+    /// A fact was remembered across sessions, or proposed.
     Remembered(Box<RememberedFact>),
-    /// A proposal was accepted: from here on it counts.
+    /// A proposed fact was accepted and is in effect from here on.
     Accepted {
         /// The entry that proposed it.
         fact: Seq,
     },
-    /// A fact no longer counts, or a proposal was turned down.
+    /// A fact was forgotten, or a proposal rejected.
     Forgotten {
         /// The entry that holds it.
         fact: Seq,
@@ -322,28 +322,29 @@ pub enum Body {
         #[serde(skip_serializing_if = "Option::is_none")]
         reason: Option<String>,
     },
-    /// Facts were of use in a session.
+    /// Facts were used in a session.
     Used {
         /// The entries that hold them.
         facts: Vec<Seq>,
         /// The session.
         session: SessionId,
     },
-    /// A record of another system that means nothing here, kept as it was written.
+    /// A record of another system with no equivalent here, stored verbatim.
     Foreign {
         /// The system.
         from: String,
         /// The record.
         data: Json,
     },
-    /// The content had to go for good.
+    /// The content was permanently erased.
     Erased(Tombstone),
-    /// The entry could not be read from a damaged store; this keeps its number.
+    /// The entry could not be read from a damaged store; this placeholder keeps its
+    /// number.
     Lost,
-    /// Something a later version wrote, whole and unchanged.
+    /// An entry written by a later version, preserved unchanged.
     #[serde(skip)]
     Unknown {
-        /// The kind it says it is.
+        /// Its kind.
         kind: String,
         /// The whole payload.
         payload: Json,
@@ -363,7 +364,7 @@ impl From<Checkpoint> for Body {
 }
 
 impl Body {
-    /// The kind as it is written.
+    /// The kind as serialized.
     pub fn kind(&self) -> &str {
         match self {
             Self::Message(_) => "message",
@@ -398,7 +399,7 @@ impl Body {
         }
     }
 
-    /// The message, where this is one.
+    /// The message, if this is one.
     pub fn message(&self) -> Option<&Message> {
         match self {
             Self::Message(message) => Some(message),
@@ -406,7 +407,8 @@ impl Body {
         }
     }
 
-    /// About how many bytes what it says has: of what is not said in words, a guess.
+    /// Estimates the size of the content in bytes; a constant for kinds with little
+    /// text.
     pub fn estimate_bytes(&self) -> usize {
         match self {
             Self::Message(message) => message.content.estimate_bytes(),
@@ -415,11 +417,11 @@ impl Body {
         }
     }
 
-    /// Decodes a payload that says it is of this kind.
+    /// Decodes a payload of the given kind.
     pub(crate) fn decode(kind: &str, payload: &str) -> Result<Self, serde_json::Error> {
         use serde_json::from_str;
 
-        // One shape for each kind whose members stand directly in the variant.
+        // Decodes a kind whose fields are declared directly in the variant.
         macro_rules! members {
             ($variant:ident { $($field:ident: $type:ty),* }) => {{
                 #[derive(Deserialize)]

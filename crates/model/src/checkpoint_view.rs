@@ -1,58 +1,59 @@
-//! The checkpoint as a document: what is done, under way and left, with figures.
+//! The checkpoint document: completed, current and pending work, with statistics.
 
 use serde::{Deserialize, Serialize};
 
 use crate::{Checkpoint, Record, Timestamp};
 
-/// A checkpoint as a document of its own, as desktop apps keep and show it.
+/// A checkpoint as a standalone document, in the format that desktop apps store and
+/// show.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct CheckpointView {
-    /// How many checkpoints there have been.
+    /// The number of checkpoints so far.
     pub version: u64,
-    /// When the session was made.
+    /// When the session was created.
     pub created_at: Timestamp,
-    /// When it was last compacted, or made.
+    /// When it was last compacted, or else created.
     pub updated_at: Timestamp,
-    /// What the covered messages came to.
+    /// The summary of the covered messages.
     pub summary: CheckpointSummary,
-    /// What was covered; none before the first compaction.
+    /// The last compaction; `None` before the first.
     pub compaction_info: Option<CompactionInfo>,
-    /// Totals.
+    /// Session totals.
     pub stats: CheckpointStats,
 }
 
-/// The parts of a summary that a checkpoint document has.
+/// The parts of a summary that the checkpoint document contains.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct CheckpointSummary {
-    /// What was finished.
+    /// Finished work.
     pub completed: Vec<String>,
-    /// What is being worked on.
+    /// Current work.
     pub in_progress: Vec<String>,
-    /// What remains.
+    /// Remaining work.
     pub pending: Vec<String>,
-    /// What stands in the way.
+    /// Blockers.
     pub blockers: Vec<String>,
-    /// What was decided.
+    /// Decisions.
     pub decisions: Vec<String>,
 }
 
-/// What the last compaction covered.
+/// The last compaction.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct CompactionInfo {
-    /// How many messages.
+    /// The number of messages compacted.
     pub messages_compacted: u64,
-    /// When the first of them was said.
+    /// When the first of them was sent.
     pub oldest_message_timestamp: Option<Timestamp>,
-    /// When the last of them was said.
+    /// When the last of them was sent.
     pub newest_message_timestamp: Option<Timestamp>,
-    /// When it happened.
+    /// When the compaction ran.
     pub compacted_at: Timestamp,
 }
 
-/// Totals of a session, as a checkpoint document gives them.
+/// Session totals.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct CheckpointStats {
@@ -65,16 +66,16 @@ pub struct CheckpointStats {
 }
 
 impl CheckpointView {
-    /// Folds the record and the checkpoint in force, with the time it was made.
+    /// Builds the view from the record and the checkpoint in effect with its time.
     pub fn of(record: &Record, checkpoint: Option<(&Checkpoint, Timestamp)>) -> Self {
-        let card = &record.info;
+        let info = &record.info;
         let mut summary = CheckpointSummary::default();
         if let Some((checkpoint, _)) = checkpoint {
             let from = &checkpoint.summary;
             summary.completed.clone_from(&from.completed);
             summary.in_progress.clone_from(&from.in_progress);
             summary.pending.clone_from(&from.pending);
-            // The document has no other place for what is still to be done.
+            // The document has no other field for open tasks.
             let open = from.open_tasks.iter();
             let open = open.filter(|task| !from.pending.contains(task)).cloned();
             summary.pending.extend(open);
@@ -87,9 +88,9 @@ impl CheckpointView {
             }
         }
         Self {
-            version: card.compactions,
-            created_at: card.created_at,
-            updated_at: checkpoint.map_or(card.created_at, |(_, at)| at),
+            version: info.compactions,
+            created_at: info.created_at,
+            updated_at: checkpoint.map_or(info.created_at, |(_, at)| at),
             summary,
             compaction_info: checkpoint.map(|(checkpoint, at)| CompactionInfo {
                 messages_compacted: checkpoint.messages,
@@ -98,9 +99,9 @@ impl CheckpointView {
                 compacted_at: at,
             }),
             stats: CheckpointStats {
-                total_compactions: card.compactions,
-                total_messages: card.messages,
-                total_tokens: card.tokens.total(),
+                total_compactions: info.compactions,
+                total_messages: info.messages,
+                total_tokens: info.tokens.total(),
             },
         }
     }
@@ -113,8 +114,8 @@ mod tests {
 
     #[test]
     fn a_new_session_has_an_empty_checkpoint_document() {
-        let birth = SessionHeader::new("s".parse::<SessionId>().unwrap(), Timestamp::UNIX_EPOCH);
-        let view = CheckpointView::of(&Record::new(&birth), None);
+        let header = SessionHeader::new("s".parse::<SessionId>().unwrap(), Timestamp::UNIX_EPOCH);
+        let view = CheckpointView::of(&Record::new(&header), None);
         assert_eq!(
             serde_json::to_value(view).unwrap(),
             serde_json::json!({

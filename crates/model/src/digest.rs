@@ -1,8 +1,8 @@
-//! Digests, and the chain that links each entry to the one before.
+//! Digests, and the hash chain that links each entry to the previous one.
 //!
-//! The digest of an entry covers its predecessor's digest, its number, id and time,
-//! and the hash of its payload. Because the payload enters as a hash, an erased
-//! entry can keep its place in the chain: its tombstone remembers that hash.
+//! An entry's digest covers the previous digest, its sequence number, id and time, and
+//! the hash of its payload. Because the payload enters as a hash, an erased entry keeps
+//! its link in the chain: its tombstone records that hash.
 
 use std::fmt;
 use std::str::FromStr;
@@ -11,30 +11,30 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::{EntryId, Seq, Timestamp};
 
-/// A blake3 digest: of an entry's place in its chain, or of an attachment's bytes.
+/// A BLAKE3 digest of an entry (chained) or of an attachment's bytes.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Digest([u8; 32]);
 
-/// What the first entry of every log is chained to.
+/// The digest that the first entry of every log is chained to.
 ///
-/// The session's id is not part of it, so that copies of one log can be compared
-/// by their heads whatever they are called.
+/// It does not include the session id, so that copies of one log can be compared by
+/// their head digests whatever their ids are.
 pub const GENESIS: Digest = Digest([0; 32]);
 
 impl Digest {
-    /// The digest of some bytes.
+    /// Hashes bytes.
     pub fn of(bytes: &[u8]) -> Self {
         Self(*blake3::hash(bytes).as_bytes())
     }
 
-    /// The digest of everything a reader gives.
+    /// Hashes everything that a reader yields.
     pub fn of_reader(reader: impl std::io::Read) -> std::io::Result<Self> {
         let mut hasher = blake3::Hasher::new();
         hasher.update_reader(reader)?;
         Ok(Self(*hasher.finalize().as_bytes()))
     }
 
-    /// The digest of an entry with this payload hash, after `self`.
+    /// Computes the digest of the next entry, given its payload hash.
     #[must_use]
     pub fn chain(&self, seq: Seq, id: EntryId, at: Timestamp, payload: &Self) -> Self {
         let mut link = [0; 32 + 8 + 16 + 8 + 32];
@@ -51,12 +51,12 @@ impl Digest {
         &self.0
     }
 
-    /// A digest from its raw bytes.
+    /// Creates a digest from its raw bytes.
     pub const fn from_bytes(bytes: [u8; 32]) -> Self {
         Self(bytes)
     }
 
-    /// The first twelve hexadecimal digits, for people.
+    /// The first twelve hexadecimal digits, for display.
     pub fn short(&self) -> String {
         let mut hex = self.to_string();
         hex.truncate(12);

@@ -1,9 +1,11 @@
-//! One thing that happened, and its form at rest.
+//! Entries of a session log, and their stored form.
 //!
-//! Three types meet here. [`NewEntry`] is what a caller wants appended, [`Entry`] is
-//! what was appended, and [`StoredEntry`] is what a store keeps: the number, id, time
-//! and digest beside a payload of JSON. The digest is over the payload's bytes, so
-//! stores keep and copy that text and never write it anew.
+//! [`NewEntry`] is an entry to append, [`Entry`] is one that was appended and decoded,
+//! and [`StoredEntry`] is the form that stores save: sequence number, id, time and
+//! digest next to a JSON payload.
+//!
+//! Invariant: the digest covers the payload's bytes, so stores save and copy the
+//! payload text and never re-serialize it.
 
 use std::borrow::Cow;
 
@@ -12,26 +14,26 @@ use serde::{Deserialize, Serialize};
 
 use crate::{Body, Digest, EntryId, Message, Role, Seq, Timestamp, truncate_to_micros};
 
-/// The newest version of the payload format that this version writes and reads.
+/// The newest payload format version that this build reads and writes.
 const PAYLOAD_VERSION: u32 = 1;
 
-/// Something to append.
+/// An entry to append.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NewEntry {
-    /// Its id: appending the same id again changes nothing.
+    /// The entry id. Appending the same id twice has no effect.
     pub id: EntryId,
     /// When it happened.
     pub at: Timestamp,
-    /// What another system calls it.
+    /// The entry's id in the system it was imported from.
     pub external_id: Option<String>,
-    /// Who said it, where the role alone does not tell.
+    /// The author, where the role alone does not identify them.
     pub author: Option<String>,
-    /// What it says.
+    /// The content.
     pub body: Body,
 }
 
 impl NewEntry {
-    /// An entry with nothing but a body.
+    /// Creates an entry that has only a body.
     pub fn new(id: EntryId, at: Timestamp, body: Body) -> Self {
         Self {
             id,
@@ -42,19 +44,20 @@ impl NewEntry {
         }
     }
 
-    /// A message of one text.
+    /// Creates a text message.
     pub fn text(id: EntryId, at: Timestamp, role: Role, text: impl Into<String>) -> Self {
         Self::new(id, at, Body::Message(Message::text(role, text)))
     }
 
-    /// The payload to store; `rebased` is the head its writer believed in, where wrong.
+    /// Encodes the payload to store; `rebased` is the head that the writer expected, if
+    /// it was outdated.
     pub fn encode_payload(&self, rebased: Option<Seq>) -> Result<String, serde_json::Error> {
         let (author, external_id) = (self.author.as_deref(), self.external_id.as_deref());
         encode_payload(&self.body, author, external_id, rebased)
     }
 }
 
-/// The payload of an entry that says this, whatever its id and time are.
+/// Encodes a payload; it does not depend on the entry's id and time.
 pub fn encode_payload(
     body: &Body,
     author: Option<&str>,
@@ -70,42 +73,42 @@ pub fn encode_payload(
         external_id,
         rebased,
     };
-    // Room for what is around the texts, and for what is escaped in them.
+    // Leave room for the JSON around the texts and for escapes.
     let texts = body.estimate_bytes();
     let mut json = Vec::with_capacity(texts + texts / 16 + 256);
     serde_json::to_writer(&mut json, &payload)?;
     String::from_utf8(json).map_err(serde::ser::Error::custom)
 }
 
-/// One thing that happened to a session. Never changed once acknowledged.
+/// One event in a session. Never changed once acknowledged.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Entry {
-    /// Its number within the session.
+    /// The sequence number within the session.
     pub seq: Seq,
-    /// Its id.
+    /// The entry id.
     pub id: EntryId,
     /// When it happened.
     pub at: Timestamp,
-    /// What another system calls it.
+    /// The entry's id in the system it was imported from.
     pub external_id: Option<String>,
-    /// Who said it, where the role alone does not tell.
+    /// The author, where the role alone does not identify them.
     pub author: Option<String>,
-    /// The head its writer believed in, where the session had moved on meanwhile.
+    /// The head that the writer expected, if other entries were appended meanwhile.
     pub rebased: Option<Seq>,
-    /// What it says.
+    /// The content.
     pub body: Body,
-    /// Its place in the chain.
+    /// The digest that chains it to the previous entry.
     pub digest: Digest,
 }
 
 impl Entry {
-    /// The message, where this is one.
+    /// The message, if this entry is one.
     pub fn message(&self) -> Option<&Message> {
         self.body.message()
     }
 
-    /// The same with a mark in place of whatever looks like a secret. For showing: its
-    /// digest is that of the original.
+    /// Replaces everything that looks like a secret. For display only: the digest
+    /// remains that of the original.
     #[must_use]
     pub fn into_redacted(self) -> Self {
         let safe = serde_json::to_value(&self.body).ok().and_then(|mut body| {
@@ -121,7 +124,7 @@ impl Entry {
     }
 }
 
-/// The members of a payload besides the body's own.
+/// The members of a payload besides those of the body.
 #[derive(Serialize)]
 struct Payload<'a> {
     #[serde(flatten)]
@@ -134,7 +137,7 @@ struct Payload<'a> {
     rebased: Option<Seq>,
 }
 
-/// How an entry is shown as JSON: its place, then its payload.
+/// The JSON form for output: the position in the log, then the payload.
 impl Serialize for Entry {
     fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         #[derive(Serialize)]
@@ -156,7 +159,8 @@ impl Serialize for Entry {
             digest: self.digest,
         };
         if let Body::Unknown { payload, .. } = &self.body {
-            // Members stay text: what is kept may be nested deeper than a parser follows.
+            // Keep members as text: a stored payload may be nested deeper than the
+            // parser allows.
             let members: std::collections::BTreeMap<String, crate::Json> =
                 payload.decode().map_err(serde::ser::Error::custom)?;
             let members = members
@@ -188,41 +192,43 @@ impl Serialize for Entry {
     }
 }
 
-/// Why a stored payload cannot be understood.
+/// Why a stored entry cannot be decoded or verified.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum DecodeError {
-    /// Not JSON, or not of the shape its kind has.
+    /// The payload is not JSON, or does not match its kind.
     #[error("its payload cannot be decoded")]
     Payload(#[from] serde_json::Error),
-    /// What looked like a secret was taken out of it on its way here.
-    #[error("it was redacted when it was exported; export it with --reveal to have it whole")]
+    /// The entry was redacted when it was exported.
+    #[error(
+        "it was redacted on export; export it again with --reveal to include the original text"
+    )]
     Redacted,
-    /// The digest does not follow from what is stored and what came before.
+    /// The digest does not match the content and the previous entry.
     #[error("its digest does not match its content")]
     Digest,
-    /// A column holds what it never should.
-    #[error("its {0} is not one")]
+    /// A column holds an invalid value.
+    #[error("its {0} is invalid")]
     Column(&'static str),
 }
 
-/// An entry at rest.
+/// An entry as stored.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StoredEntry {
-    /// Its number within the session.
+    /// The sequence number within the session.
     pub seq: Seq,
-    /// Its id.
+    /// The entry id.
     pub id: EntryId,
     /// When it happened, to the microsecond.
     pub at: Timestamp,
-    /// Its place in the chain.
+    /// The digest that chains it to the previous entry.
     pub digest: Digest,
     /// Everything else, as JSON.
     pub payload: String,
 }
 
 impl StoredEntry {
-    /// The form at rest of `new`, after the entry with digest `previous`.
+    /// Encodes `new` as the entry after the one with digest `previous`.
     pub fn from_new(
         previous: &Digest,
         seq: Seq,
@@ -236,8 +242,8 @@ impl StoredEntry {
         ))
     }
 
-    /// The form at rest of a payload whose hash is known, after the entry with digest
-    /// `previous`.
+    /// Builds the stored entry from a payload with a known hash, after the entry with
+    /// digest `previous`.
     pub fn from_payload(
         previous: &Digest,
         seq: Seq,
@@ -256,7 +262,7 @@ impl StoredEntry {
         }
     }
 
-    /// What it says.
+    /// Decodes the entry.
     pub fn decode(&self) -> Result<Entry, DecodeError> {
         #[derive(Deserialize)]
         struct Envelope<'a> {
@@ -275,7 +281,7 @@ impl StoredEntry {
             1
         }
 
-        // An array would pass for an object with its members in order.
+        // Serde would accept an array as a struct with its fields in order.
         if !self.payload.trim_start().starts_with('{') {
             return Err(serde_json::Error::custom("a payload is an object").into());
         }
@@ -300,7 +306,7 @@ impl StoredEntry {
         })
     }
 
-    /// Whether this entry follows `previous` unharmed.
+    /// Checks that the digest matches the content and the digest of the previous entry.
     pub fn verify(&self, previous: &Digest) -> Result<(), DecodeError> {
         let payload = match self.tombstone_hash() {
             Some(erased) => erased,
@@ -315,8 +321,9 @@ impl StoredEntry {
         }
     }
 
-    /// The same with a mark in place of whatever looks like a secret; none where nothing
-    /// does. It says so, and no longer verifies.
+    /// Replaces everything that looks like a secret; returns `None` if nothing does.
+    ///
+    /// The result is marked as redacted and no longer verifies.
     pub fn to_redacted(&self) -> Option<Self> {
         let mut payload: serde_json::Value = serde_json::from_str(&self.payload).ok()?;
         let secrets = crate::redact_json(&mut payload);
@@ -340,10 +347,10 @@ impl StoredEntry {
         serde_json::from_str::<RedactionMark>(&self.payload).is_ok_and(|mark| mark.redacted > 0)
     }
 
-    /// The payload hash a tombstone remembers, where this is one.
+    /// The payload hash recorded by a tombstone, if this is one.
     fn tombstone_hash(&self) -> Option<Digest> {
-        // Looked at for every entry when a store is checked, so the common case is a
-        // comparison of bytes. Our own writer puts the kind first.
+        // This runs for every entry of a store check, so the common case compares only
+        // bytes. Our serializer always writes the kind first.
         if !self.payload.starts_with(r#"{"kind":"erased""#) {
             return None;
         }
@@ -353,14 +360,14 @@ impl StoredEntry {
         }
     }
 
-    /// The same entry with its content gone for good; the digest stays.
+    /// Replaces the content with a tombstone; the digest stays.
     ///
-    /// Erasing what is erased already changes nothing.
+    /// Idempotent: a tombstone is returned unchanged.
     pub fn to_tombstone(&self, reason: Option<&str>) -> Result<Self, serde_json::Error> {
         if self.tombstone_hash().is_some() {
             return Ok(self.clone());
         }
-        // What cannot be decoded can still be erased.
+        // An entry that cannot be decoded can still be erased.
         let (of, role) = self.decode().map_or(("unknown".to_owned(), None), |entry| {
             let role = entry.message().map(|message| message.role);
             (entry.body.kind().to_owned(), role)
@@ -450,16 +457,19 @@ mod tests {
     }
 
     #[test]
-    fn kinds_and_versions_of_the_future_are_kept_to_the_byte() {
+    fn unknown_kinds_and_versions_are_preserved_byte_for_byte() {
         for payload in [
             r#"{"kind":"levitated","height": 3.50, "author":"x"}"#,
             r#"{"v":2,"kind":"message","role":"oracle"}"#,
         ] {
             let entry = stored_entry(payload).decode().unwrap();
-            let Body::Unknown { payload: kept, .. } = &entry.body else {
+            let Body::Unknown {
+                payload: stored, ..
+            } = &entry.body
+            else {
                 panic!("{payload} was understood");
             };
-            assert_eq!(kept, &Json::parse(payload).unwrap());
+            assert_eq!(stored, &Json::parse(payload).unwrap());
             let again = NewEntry::new(entry.id, entry.at, entry.body.clone());
             assert_eq!(again.encode_payload(None).unwrap(), payload);
             assert!(serde_json::to_string(&entry).unwrap().contains("\"seq\":1"));
@@ -499,7 +509,7 @@ mod tests {
         }
     }
 
-    /// JSON of any shape, with the names that mean something among its members.
+    /// JSON of any shape that uses the member names with a meaning.
     fn any_json() -> impl Strategy<Value = String> {
         let leaf = prop_oneof![
             Just("null".to_owned()),
@@ -552,7 +562,7 @@ mod tests {
             entry.to_tombstone(None).unwrap().verify(&GENESIS).unwrap();
             if let Ok(decoded) = entry.decode() {
                 serde_json::to_string(&decoded).unwrap();
-                // Written again, it means the same.
+                // Re-encoding keeps the meaning.
                 let again = NewEntry {
                     id: decoded.id,
                     at: decoded.at,

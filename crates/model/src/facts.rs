@@ -1,7 +1,7 @@
-//! What is remembered: the fold of a memory's log.
+//! The facts of a memory, folded from its log.
 //!
-//! Invariant: a fact that was ever remembered stays here. What supersedes or forgets it
-//! only changes whether it stands.
+//! Invariant: a fact, once remembered, is never removed from here. Superseding or
+//! forgetting it only changes whether it is in effect.
 
 use std::collections::{BTreeMap, HashSet};
 
@@ -9,32 +9,32 @@ use serde::Serialize;
 
 use crate::{Body, Entry, FactSource, PERSON, RememberedFact, Seq, SessionId, Timestamp};
 
-/// Something remembered, and what became of it.
+/// A remembered fact and its current status.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Fact {
-    /// The entry that holds it, by which it is named.
+    /// The entry that holds it; its number identifies the fact.
     pub seq: Seq,
-    /// What.
+    /// The fact.
     pub text: String,
-    /// Where it was said.
+    /// The entry it was taken from.
     pub source: Option<FactSource>,
-    /// Who says so: [`PERSON`], a model's name, or `extractive`.
+    /// Who wrote it: [`PERSON`], a model's name, or `extractive`.
     pub by: String,
     /// When it was remembered.
     pub at: Timestamp,
-    /// Who of several people said it.
+    /// The author, where several people share the memory.
     pub author: Option<String>,
-    /// Files and folders it belongs to.
+    /// Files and folders it applies to.
     pub files: Vec<String>,
     /// Older facts it replaces.
     pub supersedes: Vec<Seq>,
-    /// Whether it waits for somebody's word.
+    /// Whether it is a proposal that has not been accepted yet.
     pub proposed: bool,
     /// The newer fact that replaced it.
     pub superseded_by: Option<Seq>,
     /// Whether it was forgotten.
     pub forgotten: bool,
-    /// In how many sessions it was used.
+    /// The number of sessions that used it.
     pub uses: u64,
     /// When it was last used.
     pub last_used: Option<Timestamp>,
@@ -64,24 +64,25 @@ impl Fact {
         self.superseded_by.is_none() && !self.forgotten
     }
 
-    /// Whether it counts: current, and no mere proposal.
+    /// Whether it is in effect: current, and not just proposed.
     pub fn is_in_effect(&self) -> bool {
         self.is_current() && !self.proposed
     }
 
-    /// Whether a person said it.
+    /// Whether a person wrote it.
     pub fn is_by_person(&self) -> bool {
         self.by == PERSON
     }
 
-    /// Whether any of these paths is one of its files, or inside one of its folders. All
-    /// are relative to the project's top.
+    /// Whether any of the paths is one of its files or inside one of its folders. All
+    /// paths are relative to the project root.
     pub fn matches_paths(&self, paths: &[String]) -> bool {
         let touched = |file: &String| paths.iter().any(|path| path_contains(file, path));
         self.files.iter().any(touched)
     }
 
-    /// Whether any of its files or folders is among these, inside one or around one.
+    /// Whether any of its files or folders equals, contains or is inside any of the
+    /// paths.
     pub fn is_related_to(&self, paths: &[String]) -> bool {
         let inside = |file: &String| paths.iter().any(|path| path_contains(path, file));
         self.matches_paths(paths) || self.files.iter().any(inside)
@@ -93,7 +94,7 @@ impl Fact {
     }
 }
 
-/// Whether a path is this file, or inside this folder.
+/// Whether `path` is this file, or inside this folder.
 fn path_contains(file: &str, path: &str) -> bool {
     let file = file.trim_end_matches('/');
     match path.strip_prefix(file) {
@@ -102,7 +103,7 @@ fn path_contains(file: &str, path: &str) -> bool {
     }
 }
 
-/// Everything a memory holds, whether or not it still stands.
+/// All facts of a memory, whether or not they are in effect.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Facts {
     facts: BTreeMap<Seq, Fact>,
@@ -120,7 +121,7 @@ impl Facts {
         facts
     }
 
-    /// Takes in the next entry.
+    /// Applies the next entry.
     pub fn apply(&mut self, entry: &Entry) {
         self.head = entry.seq;
         match &entry.body {
@@ -162,7 +163,7 @@ impl Facts {
 
     fn record_use(&mut self, seq: Seq, session: &SessionId, at: Timestamp) {
         if let Some(fact) = self.facts.get_mut(&seq) {
-            // However often one session needs it, that is one use.
+            // Repeated use within one session counts once.
             if self.used_in.insert((seq, session.clone())) {
                 fact.uses += 1;
             }
@@ -170,32 +171,33 @@ impl Facts {
         }
     }
 
-    /// The last entry that was taken in.
+    /// The last entry applied.
     pub fn head(&self) -> Seq {
         self.head
     }
 
-    /// The fact of this number.
+    /// The fact with this number.
     pub fn get(&self, seq: Seq) -> Option<&Fact> {
         self.facts.get(&seq)
     }
 
-    /// All of them, oldest first.
+    /// All facts, oldest first.
     pub fn iter(&self) -> impl Iterator<Item = &Fact> {
         self.facts.values()
     }
 
-    /// Those that count, oldest first.
+    /// The facts in effect, oldest first.
     pub fn iter_in_effect(&self) -> impl Iterator<Item = &Fact> {
         self.iter().filter(|fact| fact.is_in_effect())
     }
 
-    /// Whether a session has used a fact.
+    /// Whether a session has used the fact.
     pub fn was_used_in(&self, seq: Seq, session: &SessionId) -> bool {
         self.used_in.contains(&(seq, session.clone()))
     }
 
-    /// A fact with all that it replaced and all that replaced it, oldest first.
+    /// The fact with everything it replaced and everything that replaced it, oldest
+    /// first.
     pub fn history(&self, of: Seq) -> Vec<Seq> {
         let mut story: Vec<Seq> = self
             .facts
@@ -281,9 +283,9 @@ mod tests {
                 Body::Remembered(remembered) => Some(remembered.text.clone()),
                 _ => None,
             };
-            let said: Vec<String> = entries.iter().filter_map(texts).collect();
-            let kept: Vec<String> = facts.iter().map(|fact| fact.text.clone()).collect();
-            prop_assert_eq!(said, kept);
+            let expected: Vec<String> = entries.iter().filter_map(texts).collect();
+            let folded: Vec<String> = facts.iter().map(|fact| fact.text.clone()).collect();
+            prop_assert_eq!(expected, folded);
         }
 
         #[test]
@@ -300,7 +302,7 @@ mod tests {
         }
 
         #[test]
-        fn a_fact_is_superseded_only_by_a_later_one_that_stood(
+        fn a_fact_is_superseded_only_by_a_later_one_in_effect(
             bodies in prop::collection::vec(any_body(), 0..30),
         ) {
             let facts = Facts::fold(&log(bodies));

@@ -1,13 +1,13 @@
-//! The fold: from entries to everything that is known about a session.
+//! The fold that derives a session's record from its entries.
 //!
-//! One pure function. Every store applies it inside the transaction of an append,
-//! and `tl doctor` applies it from the beginning to prove that what is kept is true.
+//! A pure function. Every store applies it within the transaction of an append, and `tl
+//! doctor` reapplies it from the first entry to check what is stored.
 
 use serde::{Deserialize, Serialize};
 
 use crate::{Body, Digest, Entry, Seq, SessionHeader, SessionInfo, SessionState, Timestamp};
 
-/// What is known about a session: the fold of its log.
+/// The derived state of a session: the fold of its log.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Record {
     /// What a listing shows.
@@ -19,63 +19,57 @@ pub struct Record {
 }
 
 impl Record {
-    /// The record of a session in which nothing has happened.
-    pub fn new(birth: &SessionHeader) -> Self {
+    /// Creates the record of an empty session.
+    pub fn new(header: &SessionHeader) -> Self {
         Self {
-            info: SessionInfo::new(birth),
+            info: SessionInfo::new(header),
             state: SessionState::default(),
         }
     }
 
-    /// Takes in the next entry.
+    /// Applies the next entry.
     pub fn apply(&mut self, entry: &Entry) {
         self.apply_body(entry.seq, entry.at, entry.digest, &entry.body);
     }
 
-    /// Takes in the next entry, whose parts are not yet one.
+    /// Applies the next entry, given as its parts.
     pub fn apply_body(&mut self, seq: Seq, at: Timestamp, digest: Digest, body: &Body) {
         debug_assert_eq!(seq, self.info.head.next(), "entries come in order");
         self.info.apply(seq, at, digest, body);
         self.state.apply(seq, body);
     }
 
-    /// A fork made where this record ends: its birth, completed, and its record.
+    /// Creates the header and record of a fork at the end of this record.
     ///
-    /// Equal to folding the shared entries from that birth, without reading them.
-    /// What the fork starts with (agent, project, folder) is what stands here; its name
-    /// and key are its own.
+    /// Equal to folding the shared entries from that header, without reading them. The
+    /// fork inherits the agent, project and folder in effect here; its name and key are
+    /// its own.
     #[must_use]
-    pub fn fork(&self, mut birth: SessionHeader) -> (SessionHeader, Self) {
-        birth.agent.clone_from(&self.info.agent);
-        birth.project.clone_from(&self.info.project);
-        birth.workspace.clone_from(&self.info.workspace);
-        birth.at = birth.at.max(self.info.created_at);
-        let born = SessionInfo::new(&birth);
-        let card = SessionInfo {
-            id: born.id,
-            name: born.name,
-            named_by: born.named_by,
-            key: born.key,
-            status: born.status,
-            lineage: born.lineage,
-            created_at: born.created_at,
-            last_activity: self.info.last_activity.max(born.last_activity),
+    pub fn fork(&self, mut header: SessionHeader) -> (SessionHeader, Self) {
+        header.agent.clone_from(&self.info.agent);
+        header.project.clone_from(&self.info.project);
+        header.workspace.clone_from(&self.info.workspace);
+        header.at = header.at.max(self.info.created_at);
+        let initial = SessionInfo::new(&header);
+        let info = SessionInfo {
+            id: initial.id,
+            name: initial.name,
+            named_by: initial.named_by,
+            key: initial.key,
+            status: initial.status,
+            lineage: initial.lineage,
+            created_at: initial.created_at,
+            last_activity: self.info.last_activity.max(initial.last_activity),
             ..self.info.clone()
         };
-        let standing = self.state.clone();
-        (
-            birth,
-            Self {
-                info: card,
-                state: standing,
-            },
-        )
+        let state = self.state.clone();
+        (header, Self { info, state })
     }
 }
 
 /// Folds a whole log.
-pub fn fold<'a>(birth: &SessionHeader, entries: impl IntoIterator<Item = &'a Entry>) -> Record {
-    let mut record = Record::new(birth);
+pub fn fold<'a>(header: &SessionHeader, entries: impl IntoIterator<Item = &'a Entry>) -> Record {
+    let mut record = Record::new(header);
     for entry in entries {
         record.apply(entry);
     }
@@ -178,14 +172,14 @@ mod tests {
             };
             fork.name = "mine".parse().ok();
 
-            let (birth, record) = origin.fork(fork);
+            let (fork_header, record) = origin.fork(fork);
 
-            prop_assert_eq!(&record, &fold(&birth, &entries[..at]));
+            prop_assert_eq!(&record, &fold(&fork_header, &entries[..at]));
             prop_assert_eq!(record.info.title(), "mine");
         }
 
         #[test]
-        fn undoing_a_checkpoint_restores_what_stood_before(
+        fn undoing_a_checkpoint_restores_the_previous_state(
             bodies in prop::collection::vec(any_body(), 0..20),
         ) {
             let mut undone = bodies.clone();
@@ -208,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn the_card_counts_what_was_said() {
+    fn the_info_counts_messages_and_tokens() {
         let mut answer = Message::text(Role::Assistant, "hello");
         answer.usage = Some(Usage {
             input: 10,
@@ -221,15 +215,15 @@ mod tests {
             Body::Message(answer),
             text_message(Role::User, "second"),
         ]);
-        let card = fold(&header("s"), &entries).info;
+        let info = fold(&header("s"), &entries).info;
         assert_eq!(
-            (card.messages, card.queries, card.tokens.total()),
+            (info.messages, info.queries, info.tokens.total()),
             (3, 2, 15)
         );
-        assert_eq!(card.preview, "first question");
-        assert_eq!(card.model.as_deref(), Some("m1"));
-        assert_eq!(card.head, Seq(3));
-        assert_eq!(card.digest, entries[2].digest);
+        assert_eq!(info.preview, "first question");
+        assert_eq!(info.model.as_deref(), Some("m1"));
+        assert_eq!(info.head, Seq(3));
+        assert_eq!(info.digest, entries[2].digest);
     }
 
     #[test]
@@ -266,7 +260,7 @@ mod tests {
     }
 
     #[test]
-    fn rewinding_hides_what_came_after_and_goes_on() {
+    fn rewinding_hides_later_entries_and_continues() {
         let entries = log(vec![
             text_message(Role::User, "1"),
             text_message(Role::Assistant, "2"),
@@ -277,14 +271,14 @@ mod tests {
             Body::Rewound { to: Seq(2) },
             text_message(Role::User, "6"),
         ]);
-        let standing = fold(&header("s"), &entries).state;
-        let spans: Vec<_> = standing
+        let state = fold(&header("s"), &entries).state;
+        let spans: Vec<_> = state
             .verbatim_spans()
             .iter()
             .map(|s| (s.from.0, s.to))
             .collect();
         assert_eq!(spans, [(1, Some(Seq(2))), (6, None)]);
-        assert!(standing.decisions.is_empty());
-        assert_eq!(standing.pins.len(), 1);
+        assert!(state.decisions.is_empty());
+        assert_eq!(state.pins.len(), 1);
     }
 }

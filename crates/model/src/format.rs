@@ -1,8 +1,8 @@
-//! Numbers and times, as people take them in at a glance. The same everywhere.
+//! Formats numbers and times for display, the same way everywhere.
 
 use jiff::{Timestamp, tz::TimeZone};
 
-/// A number with its thousands set apart: `2,345`.
+/// Formats a number with thousands separators: `2,345`.
 pub fn format_thousands(number: u64) -> String {
     let digits = number.to_string();
     let mut text = String::with_capacity(digits.len() + digits.len() / 3);
@@ -15,7 +15,7 @@ pub fn format_thousands(number: u64) -> String {
     text
 }
 
-/// A number in a few characters: `950`, `1.2k`, `3.4M`.
+/// Abbreviates a number: `950`, `1.2k`, `3.4M`.
 pub fn abbreviate(number: u64) -> String {
     let tenths = |unit: u64| {
         let tenths = (u128::from(number) * 10 + u128::from(unit) / 2) / u128::from(unit);
@@ -33,13 +33,13 @@ pub fn abbreviate(number: u64) -> String {
     }
 }
 
-/// So many of something: `1 session`, `2 sessions`.
+/// Formats a count with its noun: `1 session`, `2 sessions`.
 pub fn pluralize(number: u64, noun: &str) -> String {
     let plural = if number == 1 { "" } else { "s" };
     format!("{} {noun}{plural}", format_thousands(number))
 }
 
-/// How long ago: `now`, `5m`, `3h`, `2d`, then the date.
+/// Formats an age: `now`, `5m`, `3h`, `2d`, then the date.
 pub fn format_age(at: Timestamp, now: Timestamp, zone: &TimeZone) -> String {
     let seconds = now.duration_since(at).as_secs();
     match seconds {

@@ -1,4 +1,4 @@
-//! What things are called by machines: sessions, entries, keys, places in a log.
+//! Identifiers: session ids, session keys, entry ids and sequence numbers.
 
 use std::fmt;
 use std::str::FromStr;
@@ -9,41 +9,42 @@ use serde::{Deserialize, Serialize};
 use crate::name::{is_reserved, serde_via_str};
 use crate::{Digest, Timestamp};
 
-/// Why a text cannot be an id or a key.
+/// Why a text is not a valid id or key.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum IdError {
-    /// Nothing there.
+    /// The text is empty.
     #[error("a session id cannot be empty")]
     Empty,
     /// Longer than [`SessionId::MAX`].
     #[error("{0:?}… is too long for a session id: at most {max} characters", max = SessionId::MAX)]
     TooLong(String),
-    /// A character outside the allowed set, or a path trick.
+    /// Contains a character outside the allowed set, or a path traversal.
     #[error("{0:?} is not a session id: use letters, digits, '-', '_' and '.', and no '..'")]
     Malformed(String),
-    /// A word that means something else in files of sessions.
+    /// A word with a reserved meaning in session files.
     #[error("{0:?} is a reserved word and cannot be a session id")]
     Reserved(String),
-    /// Keys are for machines, but not for control characters.
+    /// Not a valid key: empty, too long, or with control characters.
     #[error("{0:?} is not a key: 1 to {max} characters, none of them control characters", max = Key::MAX)]
     Key(String),
-    /// Tokens are called by what was printed when they were made.
-    #[error("{0:?} is not the id of a token: it looks like tk-0123456789abcdef")]
+    /// Not a valid token id.
+    #[error("{0:?} is not a token id: expected something like tk-0123456789abcdef")]
     Token(String),
 }
 
 /// The id of a session: sortable by creation, safe as a file name.
 ///
-/// Minted ones look like `2026-11-15-21-03-07-412-k3x9qd`; imported ones keep theirs.
+/// Generated ids look like `2026-11-15-21-03-07-412-k3x9qd`; imported sessions keep
+/// their own.
 #[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct SessionId(Arc<str>);
 
 impl SessionId {
-    /// The longest id accepted.
+    /// The maximum length in characters.
     pub const MAX: usize = 128;
 
-    /// Mints an id from an instant and 32 random bits.
+    /// Generates an id from an instant and 32 random bits.
     pub fn mint(at: Timestamp, random: u32) -> Self {
         const ALPHABET: &[u8; 32] = b"abcdefghijkmnpqrstuvwxyz23456789";
         let tail: String = (0..6)
@@ -59,7 +60,7 @@ impl SessionId {
         &self.0
     }
 
-    /// Whether it looks like one that was minted.
+    /// Whether the id has the shape that [`mint`](Self::mint) generates.
     pub fn is_minted(&self) -> bool {
         let mut parts = self.0.split('-').map(str::len);
         [4, 2, 2, 2, 2, 2, 3, 6]
@@ -91,30 +92,30 @@ impl FromStr for SessionId {
 
 serde_via_str!(SessionId);
 
-/// An agent's own stable name for a session, unique per owner: `telegram:123456`.
+/// An agent's stable name for a session, unique per owner: `telegram:123456`.
 #[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Key(String);
 
 impl Key {
-    /// The longest key accepted.
+    /// The maximum length in characters.
     pub const MAX: usize = 512;
 
-    /// What the keys of the program's own sessions begin with.
+    /// The prefix of keys of internal sessions.
     pub const INTERNAL_PREFIX: &'static str = "throughline:";
 
-    /// Whether it is the key of a session of the program's own, such as a memory: those
-    /// are not listed among people's, and nobody else may take such a key.
+    /// Whether this is the key of an internal session, such as a memory. Internal
+    /// sessions are not listed among users' sessions, and users cannot take such a key.
     pub fn is_internal(&self) -> bool {
         self.0.starts_with(Self::INTERNAL_PREFIX)
     }
 
-    /// The key of a feature-level session: `pm-feature-auth`.
+    /// Builds the key of a feature-level session: `pm-feature-auth`.
     pub fn feature(agent: &str, feature: &str) -> Result<Self, IdError> {
         reject_empty(&[agent, feature])?;
         format!("{agent}-feature-{feature}").parse()
     }
 
-    /// The key of a task-level session: `dev-task-auth-t1-in_dev`.
+    /// Builds the key of a task-level session: `dev-task-auth-t1-in_dev`.
     pub fn task(agent: &str, feature: &str, task: &str, state: &str) -> Result<Self, IdError> {
         reject_empty(&[agent, feature, task, state])?;
         format!("{agent}-task-{feature}-{task}-{state}").parse()
@@ -147,64 +148,65 @@ impl FromStr for Key {
 
 serde_via_str!(Key);
 
-/// The id of an entry, given by whoever appends it: a repeat is recognised by it.
+/// The id of an entry, chosen by the writer: a repeated append is recognized by it.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct EntryId(uuid::Uuid);
 
 impl EntryId {
-    /// Mints a time-ordered id (UUID version 7) from an instant and random bytes.
+    /// Generates a time-ordered id (UUID version 7) from an instant and random bytes.
     pub fn mint(at: Timestamp, random: [u8; 10]) -> Self {
         let millis = u64::try_from(at.as_millisecond()).unwrap_or(0);
         Self(uuid::Builder::from_unix_timestamp_millis(millis, &random).into_uuid())
     }
 
-    /// The id of the entry that another system calls `external` in this session.
+    /// Derives the id of the entry that another system calls `external` in this
+    /// session.
     ///
-    /// Always the same, so that what was imported once is recognised the next time.
+    /// Deterministic, so that an entry imported once is recognized on the next import.
     pub fn from_external(session: &SessionId, external: &str) -> Self {
         EntryIdNamespace::of(session).derive_external(external)
     }
 
-    /// An id that is a function of `parts` within a session.
+    /// Derives an id from `parts` within a session.
     ///
-    /// It begins as all of them in that session do: they stand together in an index, and
-    /// adding many of them touches few of its pages.
+    /// All derived ids of a session share a prefix, so they are adjacent in an index
+    /// and adding many of them touches few of its pages.
     pub fn derive_in(session: &SessionId, parts: &[&[u8]]) -> Self {
         EntryIdNamespace::of(session).derive(parts)
     }
 
-    /// An id that is a function of `parts` (UUID version 8).
+    /// Derives an id from `parts` (UUID version 8).
     pub fn derive(parts: &[&[u8]]) -> Self {
         Self(uuid::Builder::from_custom_bytes(hash_parts(parts)).into_uuid())
     }
 
-    /// Whether it is a function of what it names, as the ids of imported entries are.
+    /// Whether the id was derived from its content, as the ids of imported entries are.
     pub fn is_derived(&self) -> bool {
         self.0.get_version_num() == 8
     }
 
-    /// The sixteen bytes.
+    /// The raw bytes.
     pub fn as_bytes(&self) -> &[u8; 16] {
         self.0.as_bytes()
     }
 
-    /// An id from its sixteen bytes.
+    /// Creates an id from its raw bytes.
     pub const fn from_bytes(bytes: [u8; 16]) -> Self {
         Self(uuid::Uuid::from_bytes(bytes))
     }
 }
 
-/// The ids that are functions of what they name within one session: for many of them.
+/// Derives entry ids for one session, computing their shared prefix only once.
 #[derive(Clone, Copy, Debug)]
 pub struct EntryIdNamespace<'a> {
     session: &'a [u8],
-    /// How all of them begin.
+    /// The prefix that all ids of the session share.
     prefix: [u8; 4],
 }
 
 impl<'a> EntryIdNamespace<'a> {
-    /// Those of a session.
+    /// The namespace of a session.
     pub fn of(session: &'a SessionId) -> Self {
         let session = session.as_str().as_bytes();
         let mut prefix = [0; 4];
@@ -212,20 +214,20 @@ impl<'a> EntryIdNamespace<'a> {
         Self { session, prefix }
     }
 
-    /// [`EntryId::derived_in`].
+    /// Same as [`EntryId::derive_in`].
     pub fn derive(&self, parts: &[&[u8]]) -> EntryId {
         let mut bytes = hash_parts(std::iter::once(&self.session).chain(parts));
         bytes[..4].copy_from_slice(&self.prefix);
         EntryId(uuid::Builder::from_custom_bytes(bytes).into_uuid())
     }
 
-    /// [`EntryId::from_external`].
+    /// Same as [`EntryId::from_external`].
     pub fn derive_external(&self, external: &str) -> EntryId {
         self.derive(&[b"external", external.as_bytes()])
     }
 }
 
-/// Sixteen bytes of the hash of parts, each with its length.
+/// Hashes length-prefixed parts into sixteen bytes.
 fn hash_parts<'p>(parts: impl IntoIterator<Item = &'p &'p [u8]>) -> [u8; 16] {
     let mut whole = Vec::new();
     for part in parts {
@@ -257,9 +259,9 @@ impl FromStr for EntryId {
     }
 }
 
-/// The number of an entry within its session: 1, 2, 3… without gaps.
+/// The sequence number of an entry within its session: 1, 2, 3… without gaps.
 ///
-/// `Seq(0)` is the place before the first entry, the head of an empty session.
+/// `Seq(0)` is the position before the first entry, the head of an empty session.
 #[derive(
     Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize,
 )]
@@ -267,10 +269,10 @@ impl FromStr for EntryId {
 pub struct Seq(pub u64);
 
 impl Seq {
-    /// Before the first entry.
+    /// The position before the first entry.
     pub const ZERO: Self = Self(0);
 
-    /// The number after this one.
+    /// The next sequence number.
     #[must_use]
     pub fn next(self) -> Self {
         Self(self.0.saturating_add(1))

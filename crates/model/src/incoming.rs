@@ -1,149 +1,151 @@
-//! What comes in from elsewhere: the sessions of other systems, as their readers tell them.
+//! The items that an import reader produces from sessions of other systems.
 //!
-//! A reader tells what it finds in order: which session it is in, and what happened there.
-//! It knows neither numbers nor ids of ours; those are for whoever takes it in.
+//! A reader yields items in order: the session, then the events in it. It does not
+//! assign sequence numbers or ids; the importer does.
 
 use crate::{AgentRef, Body, Message, Summary, Timestamp, Usage};
 
-/// Something that comes in.
+/// One item of an import.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum IncomingItem {
-    /// What comes next belongs to this session.
+    /// The session that the following items belong to.
     Session(Box<IncomingSession>),
-    /// Something that happened in it.
+    /// An event in the session.
     Entry(Box<IncomingEntry>),
-    /// The bytes of an attachment that a later entry names.
+    /// The bytes of an attachment that a later entry refers to.
     Blob(Vec<u8>),
-    /// Something that was not taken.
+    /// A record that was not imported.
     Skipped(SkippedRecord),
 }
 
 /// A session of another system.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct IncomingSession {
-    /// The system, where it has ids of its own; none where `id` is anybody's word for a
-    /// session here: an id, key or name, of one that is there or not.
+    /// The source system, if it has session ids of its own. If `None`, `id` is a user's
+    /// reference to a session here, which may or may not exist: an id, key or name.
     pub source_system: Option<String>,
-    /// What that system calls it.
+    /// The session's id in that system.
     pub id: String,
-    /// When it began.
+    /// When it started.
     pub at: Option<Timestamp>,
     /// Its title.
     pub name: Option<String>,
     /// Its agent.
     pub agent: Option<AgentRef>,
-    /// Its project: a name, or an id.
+    /// Its project: a name or an id.
     pub project: Option<String>,
-    /// The folder it began in.
+    /// The folder it started in.
     pub workspace: Option<String>,
-    /// The address of that folder's repository.
+    /// The URL of that folder's repository.
     pub remote: Option<String>,
-    /// Where it came from.
+    /// The session it derives from.
     pub origin: Option<IncomingOrigin>,
 }
 
-/// Where a session of another system came from, in that system's words.
+/// The session that an imported session derives from, with the ids of the source
+/// system.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum IncomingOrigin {
-    /// It shares another's entries up to one of them, or as far as they are the same.
+    /// Forked: it shares the other session's entries up to one of them, or as far as
+    /// they are equal.
     Forked {
         /// The other session.
         session: String,
-        /// The last entry shared.
+        /// The last shared entry.
         at: Option<String>,
     },
-    /// It was started by another, or goes on from its summary.
+    /// Started by another session, or continued from its summary.
     Started {
         /// The other session.
         session: String,
     },
 }
 
-/// Something that happened in a session of another system.
+/// An event in a session of another system.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct IncomingEntry {
-    /// What it is recognised by when it comes again.
+    /// How the entry is recognized on the next import.
     pub identity: EntryIdentity,
-    /// When.
+    /// When it happened.
     pub at: Option<Timestamp>,
-    /// Who said it, where the role does not tell.
+    /// The author, where the role does not identify them.
     pub author: Option<String>,
-    /// What.
+    /// The event.
     pub event: ImportEvent,
-    /// Where in its source it stood: a line's or a record's number, for telling of failures.
+    /// Its line or record number in the source, for error messages.
     pub position: u64,
 }
 
-/// What an entry is recognised by when it comes again.
+/// How an imported entry is recognized on the next import.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum EntryIdentity {
-    /// What the other system calls it.
+    /// By its id in the source system.
     External(String),
-    /// Its place in the source, which does not change as the source grows.
+    /// By its position in the source, which stays the same as the source grows.
     Position(String),
-    /// Its time and content, and how often the same has come.
+    /// By its time and content, and the number of identical entries before it.
     Content,
 }
 
-/// What happened.
+/// The event that an imported entry records.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ImportEvent {
-    /// Something that can be said without a number of ours.
+    /// A body that refers to no sequence number here.
     Body(Body),
-    /// Everything so far was summarized.
+    /// Everything so far was summarized, and the summary replaces it.
     Compacted {
-        /// What it came to.
+        /// The summary.
         summary: Summary,
-        /// What wrote it.
+        /// Who wrote it.
         by: String,
-        /// The first entry that was kept as it is, where any was.
+        /// The first entry kept verbatim, if any.
         keeps: Option<String>,
-        /// What it cost.
+        /// The reported token usage.
         usage: Option<Usage>,
     },
-    /// Everything so far was summarized for whoever comes back to it, and still counts.
+    /// Everything so far was summarized for a later resume, and stays visible.
     Summarized {
-        /// What it came to.
+        /// The summary.
         summary: Summary,
-        /// What wrote it.
+        /// Who wrote it.
         by: String,
     },
-    /// What came after an entry was taken back; everything, where none is named.
+    /// The session was rewound to an entry, or to the start if none is given.
     Rewound {
-        /// The last entry that still counts.
+        /// The last entry that remains visible.
         to: Option<String>,
     },
-    /// The session got a title.
+    /// The session was titled.
     Titled {
-        /// The title, in that system's words.
+        /// The title as in the source system.
         title: String,
         /// Whether a person chose it.
         by_person: bool,
     },
-    /// The session got tags, which may be any words.
+    /// Tags were added; they may be any text.
     Tagged(Vec<String>),
-    /// Tags were taken away.
+    /// Tags were removed.
     Untagged(Vec<String>),
 }
 
-/// Something that was not taken, and why.
+/// A record that was not imported, and why.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SkippedRecord {
-    /// Where it stood: a line's or a record's number.
+    /// Its line or record number in the source.
     pub position: u64,
-    /// What it was.
+    /// What kind of record it is.
     pub description: String,
-    /// Whether it was damaged; else it is of no use here.
+    /// Whether it is damaged; otherwise it is irrelevant here.
     pub damaged: bool,
 }
 
 impl IncomingEntry {
-    /// A message that the other system has an id for, or none.
+    /// Creates a message entry, with its id in the source system if it has one.
     pub fn message(
         position: u64,
         id: Option<String>,
         at: Option<Timestamp>,
-        said: Message,
+        message: Message,
     ) -> Self {
         Self {
             identity: id.map_or_else(
@@ -152,7 +154,7 @@ impl IncomingEntry {
             ),
             at,
             author: None,
-            event: ImportEvent::Body(Body::Message(said)),
+            event: ImportEvent::Body(Body::Message(message)),
             position,
         }
     }

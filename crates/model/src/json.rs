@@ -1,4 +1,4 @@
-//! JSON kept exactly as it was written.
+//! JSON values stored as their original text.
 
 use std::fmt;
 
@@ -7,17 +7,17 @@ use serde_json::value::RawValue;
 
 use crate::{MAX_JSON_DEPTH, is_nested_deeper_than};
 
-/// A JSON value kept as its text: never reordered or rounded.
+/// A JSON value stored as its text: never reordered or rounded.
 ///
-/// What other systems put into a tool call or an unknown block passes through
-/// unharmed, and reading a log does not pay for parsing what nobody looks at.
+/// Tool arguments and unknown blocks of other systems pass through unchanged, and
+/// reading a log does not parse values that are not used.
 #[derive(Clone, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Json(Box<RawValue>);
 
 impl Json {
-    /// Checks that `text` is one JSON value, nested at most [`MAX_JSON_DEPTH`] levels
-    /// deep, and keeps it.
+    /// Validates that `text` is one JSON value, nested at most [`MAX_JSON_DEPTH`]
+    /// levels deep.
     pub fn parse(text: impl Into<String>) -> Result<Self, serde_json::Error> {
         let text = text.into();
         if is_nested_deeper_than(text.as_bytes(), MAX_JSON_DEPTH) {
@@ -27,17 +27,17 @@ impl Json {
         Self::from_stored(text)
     }
 
-    /// Keeps text that was accepted before, however deeply it is nested.
+    /// Wraps text that was accepted before, without a depth limit.
     pub(crate) fn from_stored(text: impl Into<String>) -> Result<Self, serde_json::Error> {
         RawValue::from_string(text.into()).map(Self)
     }
 
-    /// The JSON text of any value that has one.
+    /// Serializes a value.
     pub fn of<T: Serialize + ?Sized>(value: &T) -> Result<Self, serde_json::Error> {
         serde_json::value::to_raw_value(value).map(Self)
     }
 
-    /// The text as it was written.
+    /// The original text.
     pub fn as_str(&self) -> &str {
         self.0.get()
     }
@@ -47,13 +47,13 @@ impl Json {
         serde_json::from_str(self.0.get())
     }
 
-    /// The `type` member, where this is an object that has one.
+    /// The `type` member, if this is an object that has one.
     pub(crate) fn type_tag(&self) -> Option<String> {
         #[derive(Deserialize)]
         struct Tagged {
             r#type: String,
         }
-        // An array would pass for an object with its members in order.
+        // Serde would accept an array as a struct with its fields in order.
         if !self.as_str().starts_with('{') {
             return None;
         }

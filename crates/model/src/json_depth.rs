@@ -1,16 +1,16 @@
-//! How deeply JSON is nested, without parsing it.
+//! Limits the nesting depth of JSON, without parsing it.
 
 use crate::{Block, Body, Content};
 
-/// How deeply JSON from outside may be nested.
+/// The maximum nesting of a JSON value from outside.
 pub const MAX_JSON_DEPTH: usize = 256;
 
-/// How deeply a whole payload may be nested: a value from outside, within the members and
+/// The maximum nesting of a whole payload: a value from outside within the members and
 /// blocks of an entry.
 pub const MAX_PAYLOAD_DEPTH: usize = MAX_JSON_DEPTH + 16;
 
 impl Body {
-    /// Whether it has JSON from outside that is nested too deeply to be accepted.
+    /// Whether it contains JSON from outside that is nested too deeply.
     pub fn is_too_deep(&self) -> bool {
         match self {
             Self::Message(message) => message.content.is_too_deep(),
@@ -25,7 +25,7 @@ impl Body {
 }
 
 impl Content {
-    /// Whether it has JSON from outside that is nested too deeply to be accepted.
+    /// Whether it contains JSON from outside that is nested too deeply.
     pub fn is_too_deep(&self) -> bool {
         self.0.iter().any(|block| match block {
             Block::ToolCall(call) => exceeds_max_depth(call.input.as_str()),
@@ -40,13 +40,13 @@ fn exceeds_max_depth(json: &str) -> bool {
     is_nested_deeper_than(json.as_bytes(), MAX_JSON_DEPTH)
 }
 
-/// Whether arrays and objects within each other are more levels deep than this.
+/// Whether arrays and objects are nested more than `levels` deep.
 ///
-/// Parsers that recurse have a limit of their own, and texts that are passed on unparsed
-/// have none: this looks at the text once, whatever it will be parsed as. Of text that is
-/// not JSON it says something, and the parser will refuse it anyway.
+/// Recursive parsers have their own limit, but text that is passed on unparsed has
+/// none. This scans the text once. The result is unspecified for text that is not JSON,
+/// which the parser rejects anyway.
 pub fn is_nested_deeper_than(json: &[u8], levels: usize) -> bool {
-    // Each level has a bracket that opens it; most texts are too short to be so deep.
+    // Each level needs an opening bracket, so a short text cannot be too deep.
     if json.len() <= levels {
         return false;
     }
@@ -69,7 +69,7 @@ pub fn is_nested_deeper_than(json: &[u8], levels: usize) -> bool {
     false
 }
 
-/// What comes after a string, of which the quote that opens it is read.
+/// Returns what follows a string whose opening quote has been read.
 fn skip_string(mut json: &[u8]) -> &[u8] {
     while let Some(at) = memchr::memchr2(b'"', b'\\', json) {
         let escaped = usize::from(json[at] == b'\\');

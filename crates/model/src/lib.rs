@@ -1,11 +1,12 @@
-//! The nouns of Throughline, and the one function that gives them meaning.
+//! The data model of Throughline: sessions, entries and the fold that derives session
+//! state.
 //!
-//! A session is an append-only log of [`Entry`] values, and everything else that
-//! is known about it is a fold of that log: [`Record`] is what every store keeps
-//! beside the log, [`WorkingSet`] and [`CheckpointView`] are made when asked for.
+//! A session is an append-only log of [`Entry`] values; everything else known about it
+//! is a fold of that log. Every store saves the [`Record`] next to the log;
+//! [`WorkingSet`] and [`CheckpointView`] are computed on request.
 //!
-//! This crate does no I/O and reads neither clock nor environment. What is stored
-//! is described, byte by byte, in `docs/data-model.md`.
+//! This crate does no I/O and reads neither the clock nor the environment. The stored
+//! format is specified byte by byte in `docs/data-model.md`.
 
 mod api_token;
 mod block;
@@ -72,10 +73,10 @@ pub use working_set::{RecentMessage, TokenBudget, WorkingSet};
 
 pub use jiff::Timestamp;
 
-/// The instant cut to the microsecond, which is what every store keeps.
+/// Truncates an instant to microseconds, the precision that every store supports.
 ///
-/// Entries are hashed with their time: a finer instant would not survive storage
-/// and the digest would not verify.
+/// Entries are hashed with their time: a more precise instant would not survive
+/// storage, and the digest would no longer verify.
 pub fn truncate_to_micros(at: Timestamp) -> Timestamp {
     Timestamp::from_microsecond(at.as_microsecond()).unwrap_or(at)
 }

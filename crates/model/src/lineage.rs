@@ -1,24 +1,24 @@
-//! Where a session came from.
+//! The relation of a session to the session it derives from.
 
 use serde::{Deserialize, Serialize};
 
 use crate::{Seq, SessionId};
 
-/// Where a session came from.
+/// How a session came into being.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "from", rename_all = "snake_case")]
 pub enum Lineage {
-    /// From nothing.
+    /// Started empty.
     #[default]
     Root,
-    /// From another session's entries up to `at`, which it shares.
+    /// Forked: shares another session's entries up to `at`.
     Forked {
         /// The session forked from.
         session: SessionId,
-        /// The last entry shared.
+        /// The last shared entry.
         at: Seq,
     },
-    /// From another session's last summary: the n−1 chain.
+    /// Continued from another session's last summary (a summary chain).
     Continued {
         /// The session continued from.
         session: SessionId,
@@ -26,7 +26,7 @@ pub enum Lineage {
 }
 
 impl Lineage {
-    /// The session this one came from, if any.
+    /// The parent session, if any.
     pub fn parent(&self) -> Option<&SessionId> {
         match self {
             Self::Root => None,

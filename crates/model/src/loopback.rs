@@ -1,8 +1,8 @@
-//! Which names are this machine's own.
+//! Recognizes loopback host names.
 
 use std::net::IpAddr;
 
-/// Whether a host, without its port, is this machine and cannot be another.
+/// Whether a host, without its port, always refers to this machine.
 pub fn is_loopback_host(host: &str) -> bool {
     let literal = host.trim_start_matches('[').trim_end_matches(']');
     host.eq_ignore_ascii_case("localhost")

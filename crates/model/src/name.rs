@@ -1,8 +1,8 @@
-//! What things are called by people: names and tags.
+//! Human-readable names and tags of sessions.
 
 use std::str::FromStr;
 
-/// Words that other session files and some file systems keep for themselves.
+/// Words reserved by other session formats and by some file systems.
 pub const RESERVED_NAMES: &[&str] = &[
     "index",
     "metadata",
@@ -32,7 +32,8 @@ pub const RESERVED_NAMES: &[&str] = &[
     "lpt9",
 ];
 
-/// Whether `text` is a reserved word, alone or before a dot (`con.txt` is a device too).
+/// Whether `text` is a reserved word, alone or before a dot (`con.txt` is a device
+/// too).
 pub(crate) fn is_reserved(text: &str) -> bool {
     let stem = text.split('.').next().unwrap_or(text);
     RESERVED_NAMES
@@ -40,33 +41,33 @@ pub(crate) fn is_reserved(text: &str) -> bool {
         .any(|word| stem.eq_ignore_ascii_case(word))
 }
 
-/// Why a text cannot be a name or a tag.
+/// Why a text is not a valid name or tag.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum NameError {
-    /// Nothing is left of it after sanitizing.
-    #[error("{0:?} has no letter or digit to make a name of")]
+    /// Sanitizing leaves nothing.
+    #[error("{0:?} contains no letter or digit to make a name from")]
     Empty(String),
     /// Reserved, see [`RESERVED_NAMES`].
     #[error("{0:?} is a reserved word and cannot be a name; try {0}-1")]
     Reserved(String),
-    /// It would be taken for a number in a listing.
-    #[error("{0:?} is a number; a name needs something else in it, like s{0}")]
+    /// It would be ambiguous with a number in a listing.
+    #[error("{0:?} is a number; a name needs another character, for example s{0}")]
     Number(String),
-    /// An attempt to name a path.
+    /// It looks like a path.
     #[error("{0:?} looks like a path; a name cannot contain '/', '\\', '..' or NUL")]
     Path(String),
-    /// Tags are words.
+    /// Not a valid tag.
     #[error("{0:?} is not a tag: 1 to {max} characters without spaces, commas or control characters", max = Tag::MAX)]
     Tag(String),
 }
 
-/// A session's name, sanitized: lowercase, words joined by single dashes.
+/// A session's name, sanitized: lowercase words joined by single dashes.
 #[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Name(String);
 
 impl Name {
-    /// Names are cut to this many characters.
+    /// The maximum length in characters; longer names are truncated.
     pub const MAX: usize = 64;
 
     /// The name as text.
@@ -104,12 +105,12 @@ impl FromStr for Name {
     }
 }
 
-/// A tag on a session: one word.
+/// A session's tag: one word.
 #[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Tag(String);
 
 impl Tag {
-    /// The longest tag accepted.
+    /// The maximum length in characters.
     pub const MAX: usize = 64;
 
     /// The tag as text.
@@ -132,7 +133,8 @@ impl FromStr for Tag {
     }
 }
 
-/// Text types that are checked wherever they come from, JSON included.
+/// Implements display and serde through `FromStr`, so that deserialized text is
+/// validated too.
 macro_rules! serde_via_str {
     ($type:ident) => {
         impl std::fmt::Display for $type {

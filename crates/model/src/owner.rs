@@ -1,4 +1,4 @@
-//! Whose sessions these are.
+//! The owner of a set of sessions.
 
 use std::str::FromStr;
 use std::sync::Arc;
@@ -6,12 +6,12 @@ use std::sync::Arc;
 use crate::name::serde_via_str;
 use crate::{IdError, SessionId};
 
-/// Whose sessions these are. Every question to a store is asked on behalf of one.
+/// The owner of a set of sessions. Every store operation is scoped to one owner.
 #[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Owner(Arc<str>);
 
 impl Owner {
-    /// The owner of everything on a machine that serves one person.
+    /// The owner of all sessions on a single-user machine.
     pub fn local() -> Self {
         Self("local".into())
     }
@@ -21,7 +21,7 @@ impl Owner {
         &self.0
     }
 
-    /// This owner's session of that id, whether or not it exists.
+    /// Refers to this owner's session with the given id, whether or not it exists.
     pub fn session(&self, id: &SessionId) -> SessionRef {
         SessionRef {
             owner: self.clone(),
@@ -34,7 +34,7 @@ impl FromStr for Owner {
     type Err = IdError;
 
     fn from_str(text: &str) -> Result<Self, IdError> {
-        // The same limits as a key: both name something outside, for a machine.
+        // The same limits as for a key: both are external identifiers.
         text.parse::<crate::Key>()
             .map(|key| Self(key.as_str().into()))
     }
@@ -42,13 +42,13 @@ impl FromStr for Owner {
 
 serde_via_str!(Owner);
 
-/// One session of one owner: how stores are told which one is meant.
+/// A reference to one session of one owner, as store operations take it.
 ///
-/// There is no way to name a session without saying whose it is.
+/// A session cannot be referred to without its owner.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct SessionRef {
-    /// Whose.
+    /// The session's owner.
     pub owner: Owner,
-    /// Which.
+    /// The session's id.
     pub id: SessionId,
 }

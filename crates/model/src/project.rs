@@ -1,4 +1,5 @@
-//! The folder or repository a session belongs to, wherever it has been moved to.
+//! The project that a session belongs to: a folder or repository, recognized even if
+//! moved.
 
 use std::str::FromStr;
 
@@ -7,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use crate::IdError;
 use crate::name::serde_via_str;
 
-/// The lasting id of a project: the mark it was first seen by.
+/// The permanent id of a project: the marker it was first recognized by.
 #[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct ProjectId(String);
 
@@ -22,7 +23,8 @@ impl FromStr for ProjectId {
     type Err = IdError;
 
     fn from_str(text: &str) -> Result<Self, IdError> {
-        // A path may be long; control characters never belong in one that is shown.
+        // Paths may be long; control characters are never valid because ids are
+        // displayed.
         if text.is_empty() || text.len() > 8192 || text.chars().any(char::is_control) {
             return Err(IdError::Key(text.chars().take(80).collect()));
         }
@@ -32,7 +34,7 @@ impl FromStr for ProjectId {
 
 serde_via_str!(ProjectId);
 
-/// Something a project can be recognised by, strongest first.
+/// Something that identifies a project, strongest first.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(tag = "by", content = "is", rename_all = "snake_case")]
 pub enum ProjectMarker {
@@ -42,12 +44,12 @@ pub enum ProjectMarker {
     RootCommit(String),
     /// The folder it was last seen in.
     Folder(String),
-    /// The file system's own number for the folder: a moved folder keeps it.
+    /// The folder's inode number, which stays the same if the folder is moved.
     Inode(String),
 }
 
 impl ProjectMarker {
-    /// The id of a project first seen by this mark.
+    /// The id of a project first recognized by this marker.
     pub fn project_id(&self) -> Result<ProjectId, IdError> {
         let (kind, value) = match self {
             Self::Remote(value) => ("git", value),
@@ -59,14 +61,14 @@ impl ProjectMarker {
     }
 }
 
-/// A project and everything it has been recognised by.
+/// A project and all its markers.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Project {
-    /// Its lasting id.
+    /// Its permanent id.
     pub id: ProjectId,
-    /// What people call it: the last part of the remote or folder.
+    /// Its display name: the last part of the remote or folder.
     pub name: String,
-    /// What it can be recognised by.
+    /// What identifies it.
     #[serde(rename = "marks")]
     pub markers: Vec<ProjectMarker>,
 }

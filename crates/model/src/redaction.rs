@@ -1,14 +1,14 @@
-//! Texts that look like keys, tokens and passwords, which nobody should remember or show.
+//! Detects and redacts secrets in text: keys, tokens and passwords.
 //!
-//! Told by well-known beginnings, by what stands around them, and by how much like
-//! chance they look. Commits, digests and UUIDs are none of these.
+//! Secrets are recognized by well-known prefixes, by labels before them, and by high
+//! entropy. Commit hashes, digests and UUIDs are not treated as secrets.
 
 use std::borrow::Cow;
 use std::ops::Range;
 
 use serde_json::Value;
 
-/// What the well-known kinds begin with, how long they are at least, and what they are.
+/// Known kinds of secrets: prefix, minimum length, description.
 const KNOWN_SECRETS: &[(&str, usize, &str)] = &[
     ("sk-", 20, "an API key"),
     ("sk_live_", 16, "an API key"),
@@ -51,7 +51,7 @@ const KNOWN_SECRETS: &[(&str, usize, &str)] = &[
     ("hvs.", 20, "a Vault token"),
     (crate::TOKEN_PREFIX, 30, "a token"),
 ];
-/// Words that say that what comes next is not for everybody.
+/// Labels that announce a secret.
 const SECRET_LABELS: &[&str] = &[
     "password",
     "passwd",
@@ -75,14 +75,14 @@ const SECRET_LABELS: &[&str] = &[
     "client_secret",
     "clientsecret",
 ];
-/// The shortest that looks like chance.
+/// The minimum length of an unlabelled high-entropy secret.
 const MIN_RANDOM_LEN: usize = 24;
-/// The shortest of those after a word that announces them.
+/// The minimum length of a high-entropy secret after a label.
 const MIN_LABELLED_LEN: usize = 16;
-/// Bits a character has at least where it looks like chance.
+/// The minimum entropy per character, in bits, for text to count as random.
 const MIN_ENTROPY_BITS: f64 = 3.9;
 
-/// Keys of JSON whose strings only look like chance.
+/// JSON keys whose strings look random but are not secrets.
 const UNREDACTED_KEYS: &[&str] = &[
     "id",
     "call_id",
@@ -99,21 +99,21 @@ const UNREDACTED_KEYS: &[&str] = &[
     "media_type",
 ];
 
-/// A stretch of a text that looks like a secret.
+/// A range of a text that looks like a secret.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SecretSpan {
-    /// Where it is, in bytes.
+    /// Its position, in bytes.
     pub range: Range<usize>,
-    /// What it seems to be.
+    /// The kind of secret it appears to be.
     pub description: &'static str,
 }
 
-/// What kind of secret a text seems to hold, if any.
+/// The kind of the first secret found in a text, if any.
 pub fn detect_secret(text: &str) -> Option<&'static str> {
     find_secrets(text).first().map(|span| span.description)
 }
 
-/// Everything in a text that looks like a secret, in order.
+/// Finds everything in a text that looks like a secret, in order.
 pub fn find_secrets(text: &str) -> Vec<SecretSpan> {
     let mut spans = find_private_keys(text);
     let mut labelled = false;
@@ -121,14 +121,14 @@ pub fn find_secrets(text: &str) -> Vec<SecretSpan> {
     for word in text.split(char::is_whitespace) {
         let start = at;
         at += word.len();
-        // What comes after the word is one character of white space.
+        // One whitespace character follows the word.
         at += text[at..].chars().next().map_or(0, char::len_utf8);
         if !word.is_empty() && !spans.iter().any(|span| span.range.contains(&start)) {
             scan_word(word, start, &mut labelled, &mut spans);
         }
     }
     spans.sort_by_key(|span| (span.range.start, span.range.end));
-    // One that begins within another is part of it.
+    // Skip a span that begins within the previous one.
     let mut end = 0;
     spans.retain(|span| {
         let apart = span.range.start >= end;
@@ -138,7 +138,7 @@ pub fn find_secrets(text: &str) -> Vec<SecretSpan> {
     spans
 }
 
-/// The text with a mark in place of whatever looks like a secret.
+/// Replaces everything that looks like a secret.
 pub fn redact(text: &str) -> Cow<'_, str> {
     let spans = find_secrets(text);
     if spans.is_empty() {
@@ -159,7 +159,7 @@ fn redaction_mark(what: &str) -> String {
     format!("[redacted: {what}]")
 }
 
-/// Redacts every text in a JSON value; tells how many had something in them.
+/// Redacts every string in a JSON value; returns how many contained a secret.
 pub fn redact_json(value: &mut Value) -> usize {
     match value {
         Value::String(text) => match redact(text) {
@@ -174,7 +174,7 @@ pub fn redact_json(value: &mut Value) -> usize {
             .iter_mut()
             .filter(|(name, _)| !UNREDACTED_KEYS.contains(&name.as_str()))
             .map(|(name, value)| match value {
-                // The name says what it is, as in `{"password": "…"}`.
+                // The key labels the value, as in `{"password": "…"}`.
                 Value::String(text) if is_label(name) && is_secret_value(text) => {
                     *text = redaction_mark("a password");
                     1
@@ -186,7 +186,7 @@ pub fn redact_json(value: &mut Value) -> usize {
     }
 }
 
-/// Blocks of private keys, from their first line to their last.
+/// Finds PEM blocks of private keys, from the first line to the last.
 fn find_private_keys(text: &str) -> Vec<SecretSpan> {
     const BEGIN: &str = "-----BEGIN";
     const END: &str = "-----END";
@@ -213,15 +213,15 @@ fn find_private_keys(text: &str) -> Vec<SecretSpan> {
     spans
 }
 
-/// Notes what of a word at a place in a text is a secret. `labelled` says whether the word
-/// before announces one, and is set for the next.
+/// Records the secrets in one word of a text. `labelled` says whether the previous word
+/// announces a secret, and is updated for the next word.
 fn scan_word(word: &str, start: usize, labelled: &mut bool, spans: &mut Vec<SecretSpan>) {
     let found = spans.len();
     let around = |c: char| "\"'`()[]{}<>,;.!?".contains(c);
     let bare = word.trim_matches(around);
     let start = start + (word.len() - word.trim_start_matches(around).len());
     let mut note = |inner: &str, what| {
-        // A part of the word: where it is follows from where it points.
+        // `inner` is a slice of `bare`: compute its offset from the pointers.
         let at = start + (inner.as_ptr() as usize - bare.as_ptr() as usize);
         let range = at..at + inner.len();
         spans.push(SecretSpan {
@@ -262,7 +262,7 @@ fn scan_word(word: &str, start: usize, labelled: &mut bool, spans: &mut Vec<Secr
         return;
     }
     let name = bare.trim_end_matches([':', '=']).trim_matches(['"', '\'']);
-    // "the password is hunter2": the label holds until something that is not it.
+    // "the password is hunter2": the label applies until another word follows.
     let goes_on = || {
         ["", "is", "was"]
             .iter()
@@ -280,7 +280,7 @@ fn is_known_secret(part: &str, (start, least, _): &(&str, usize, &str)) -> bool 
 }
 
 fn is_label(name: &str) -> bool {
-    // Every word of a text is looked at: labels are ASCII, and nothing is copied.
+    // Runs for every word of a text: labels are ASCII, so nothing is copied.
     SECRET_LABELS.iter().any(|label| {
         let Some(at) = name.len().checked_sub(label.len()) else {
             return false;
@@ -291,8 +291,8 @@ fn is_label(name: &str) -> bool {
     })
 }
 
-/// Whether a word after a label is the secret itself and not talk about it: it is no
-/// plain word, no path and no name of a variable.
+/// Whether a value after a label is the secret itself: not a plain word, path or
+/// variable name.
 fn is_secret_value(value: &str) -> bool {
     let value = value.trim_matches(|c: char| "\"'`".contains(c));
     let digits = value.chars().filter(char::is_ascii_digit).count();
@@ -307,31 +307,31 @@ fn is_secret_value(value: &str) -> bool {
             || (digits > 0 && is_mixed_alphanumeric(value)))
 }
 
-/// Letters and digits in turns, as passwords have them and words do not.
+/// Whether letters and digits alternate, as in passwords but not in words.
 fn is_mixed_alphanumeric(value: &str) -> bool {
     value.chars().all(|c| c.is_ascii_alphanumeric())
         && value.ends_with(|c: char| c.is_ascii_digit())
 }
 
-/// Whether something is as unlike a word as a random key is.
+/// Whether the text is as random as a generated key.
 fn is_high_entropy(part: &str) -> bool {
     let key = |c: char| c.is_ascii_alphanumeric() || "+-_".contains(c);
     let part = part.trim_end_matches('=');
     if part.len() < MIN_RANDOM_LEN || !part.chars().all(key) {
         return false;
     }
-    // Commits, digests and UUIDs.
+    // Commit hashes, digests and UUIDs.
     if part.chars().all(|c| c.is_ascii_hexdigit() || c == '-') {
         return false;
     }
     let digit: Vec<bool> = part.chars().map(|c| c.is_ascii_digit()).collect();
     let turns = digit.windows(2).filter(|pair| pair[0] != pair[1]).count();
-    // A date and a time in an id are digits in a few groups.
+    // Ids with a date and time have digits in several dashed groups.
     let dashes = part.matches(['-', '_']).count();
     turns >= 6 && dashes <= 3 && entropy_bits(part) >= MIN_ENTROPY_BITS
 }
 
-/// How many bits of information a character has, by how often each occurs.
+/// The entropy per character in bits, from character frequencies.
 #[allow(clippy::cast_precision_loss, reason = "lengths of words")]
 fn entropy_bits(text: &str) -> f64 {
     let mut counts = std::collections::BTreeMap::new();
@@ -350,7 +350,7 @@ fn entropy_bits(text: &str) -> f64 {
 mod tests {
     use super::*;
 
-    /// Made here, so that no scanner takes this file for a leak.
+    /// Generated, so that no secret scanner reports this file.
     fn fake_secret(start: &str) -> String {
         format!("{start}4f9aK2lmN8qRt7uVw3xYz1b2C3d4E5f6G7h8")
     }

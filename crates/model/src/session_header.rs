@@ -1,40 +1,40 @@
-//! What is known of a session before anything is said in it.
+//! The immutable header of a session, written when it is created.
 
 use serde::{Deserialize, Serialize};
 
 use crate::{AgentRef, Key, Lineage, Name, ProjectId, SessionId, Timestamp};
 
-/// What is known of a session before anything is said in it.
+/// The immutable header of a session.
 ///
-/// Not an entry: the first thing said is entry 1. The fold starts from here.
+/// Not an entry: the first entry has number 1. The fold starts from the header.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SessionHeader {
-    /// Its id, unique per owner.
+    /// The session id, unique per owner.
     pub id: SessionId,
-    /// When it was made.
+    /// When it was created.
     pub at: Timestamp,
     /// An agent's stable name for it, unique per owner.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub key: Option<Key>,
-    /// Where it came from.
+    /// The session it derives from.
     #[serde(default)]
     pub lineage: Lineage,
-    /// The name it starts with.
+    /// The initial name.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<Name>,
-    /// The agent it starts with.
+    /// The initial agent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub agent: Option<AgentRef>,
-    /// The project it starts in.
+    /// The initial project.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub project: Option<ProjectId>,
-    /// The folder it starts in.
+    /// The initial folder.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub workspace: Option<String>,
 }
 
 impl SessionHeader {
-    /// A session with nothing but an id.
+    /// Creates a header that has only an id and a time.
     pub fn new(id: SessionId, at: Timestamp) -> Self {
         Self {
             id,

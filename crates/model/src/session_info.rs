@@ -1,4 +1,4 @@
-//! What a listing shows of a session.
+//! The listing view of a session: names, counters and times.
 
 use std::collections::BTreeSet;
 
@@ -9,22 +9,22 @@ use crate::{
     SessionHeader, SessionId, Tag, Timestamp, Usage,
 };
 
-/// How much of the first message a card shows.
+/// The maximum length of the preview of the first message.
 pub const PREVIEW_CHARS: usize = 200;
 
-/// Whether a session is in use.
+/// Whether a session is active or archived.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Status {
     /// In use.
     #[default]
     Active,
-    /// Put away; readable and searchable as before.
+    /// Archived; still readable and searchable.
     Archived,
 }
 
 impl Status {
-    /// The status as it is written.
+    /// The status as serialized.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Active => "active",
@@ -45,78 +45,78 @@ impl std::str::FromStr for Status {
     }
 }
 
-/// What a listing shows of a session: small, of fixed size, touched by every append.
+/// What a listing shows of a session: small, of bounded size, updated by every append.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SessionInfo {
-    /// Its id.
+    /// The session id.
     pub id: SessionId,
-    /// Its name, where it has one.
+    /// Its name, if it has one.
     pub name: Option<Name>,
-    /// Whose choice the name was.
+    /// Who chose the name.
     pub named_by: NameSource,
     /// An agent's stable name for it.
     pub key: Option<Key>,
-    /// What it is about, in a person's words.
+    /// A free-text description.
     pub description: Option<String>,
-    /// Whether it is in use.
+    /// Whether it is active or archived.
     pub status: Status,
-    /// Where it came from.
+    /// The session it derives from.
     pub lineage: Lineage,
     /// The project it belongs to.
     pub project: Option<ProjectId>,
-    /// The folder it was last in.
+    /// The folder it was last used in.
     pub workspace: Option<String>,
-    /// The agent it was last with.
+    /// The agent it was last used with.
     pub agent: Option<AgentRef>,
-    /// The model that last answered.
+    /// The model that generated the last response.
     pub model: Option<String>,
     /// The provider of that model.
     pub provider: Option<String>,
     /// Its tags.
     pub tags: BTreeSet<Tag>,
-    /// When it was made.
+    /// When it was created.
     pub created_at: Timestamp,
-    /// When something last happened in it.
+    /// When the last entry was appended.
     pub last_activity: Timestamp,
-    /// Messages in it, whoever spoke.
+    /// The number of messages, of any role.
     pub messages: u64,
-    /// Of those, the user's own.
+    /// The number of user messages.
     pub queries: u64,
-    /// Tokens reported for its answers.
+    /// Tokens reported for its responses.
     pub tokens: Usage,
-    /// Tokens reported for resuming it, which are not part of `tokens`.
+    /// Tokens reported for restoring it, which are not part of `tokens`.
     pub restoration: Usage,
     /// How often it was compacted.
     pub compactions: u64,
     /// When it was last compacted.
     pub last_compaction: Option<Timestamp>,
-    /// The beginning of what the user first said.
+    /// The beginning of the first user message.
     pub preview: String,
-    /// The number of its last entry.
+    /// The sequence number of the last entry.
     pub head: Seq,
-    /// The digest of its last entry.
+    /// The digest of the last entry.
     pub digest: Digest,
 }
 
 impl SessionInfo {
-    /// The card of a session in which nothing has happened.
-    pub fn new(birth: &SessionHeader) -> Self {
+    /// Creates the info of an empty session.
+    pub fn new(header: &SessionHeader) -> Self {
         Self {
-            id: birth.id.clone(),
-            name: birth.name.clone(),
+            id: header.id.clone(),
+            name: header.name.clone(),
             named_by: NameSource::Person,
-            key: birth.key.clone(),
+            key: header.key.clone(),
             description: None,
             status: Status::Active,
-            lineage: birth.lineage.clone(),
-            project: birth.project.clone(),
-            workspace: birth.workspace.clone(),
-            agent: birth.agent.clone(),
+            lineage: header.lineage.clone(),
+            project: header.project.clone(),
+            workspace: header.workspace.clone(),
+            agent: header.agent.clone(),
             model: None,
             provider: None,
             tags: BTreeSet::new(),
-            created_at: birth.at,
-            last_activity: birth.at,
+            created_at: header.at,
+            last_activity: header.at,
             messages: 0,
             queries: 0,
             tokens: Usage::default(),
@@ -129,22 +129,22 @@ impl SessionInfo {
         }
     }
 
-    /// What to call it: its name, or its id.
+    /// The display title: its name, or else its id.
     pub fn title(&self) -> &str {
         self.name.as_ref().map_or(self.id.as_str(), Name::as_str)
     }
 
-    /// Whether it is a session of the program's own, such as a memory.
+    /// Whether it is an internal session, such as a memory.
     pub fn is_internal(&self) -> bool {
         self.key.as_ref().is_some_and(Key::is_internal)
     }
 
-    /// Whether an entry came with the fork this session started as.
+    /// Whether an entry is shared with the session this one was forked from.
     fn is_inherited(&self, seq: Seq) -> bool {
         matches!(self.lineage, Lineage::Forked { at, .. } if seq <= at)
     }
 
-    /// Takes in one entry.
+    /// Applies the next entry.
     pub(crate) fn apply(&mut self, seq: Seq, at: Timestamp, digest: Digest, body: &Body) {
         self.head = seq;
         self.digest = digest;
@@ -175,10 +175,10 @@ impl SessionInfo {
             }
             Body::Summarized(summary) => self.tokens += summary.usage.unwrap_or_default(),
             Body::Restored(restored) => self.restoration += restored.usage.unwrap_or_default(),
-            // What is inherited neither names nor archives a fork.
+            // Inherited entries neither name nor archive a fork.
             Body::Renamed { .. } | Body::Archived | Body::Unarchived if self.is_inherited(seq) => {}
-            // The program names what has no name: a fork that it named, merged into where
-            // it came from, does not rename that.
+            // Automatic naming applies only to unnamed sessions: merging a fork that
+            // was named automatically does not rename the session it is merged into.
             Body::Renamed {
                 name: Some(_),
                 by: NameSource::Program,
@@ -213,7 +213,7 @@ impl SessionInfo {
     }
 }
 
-/// The beginning of a text, on one line.
+/// Truncates a text for the preview, on one line.
 fn truncate_preview(text: &str) -> String {
     let mut preview = String::new();
     let mut chars = 0;

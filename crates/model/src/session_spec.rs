@@ -1,32 +1,30 @@
-//! What a person types to name a session.
+//! Parses what a person types to select a session.
 
 use std::fmt;
 use std::str::FromStr;
 
-/// What a person typed to name a session, read but not yet looked up.
+/// A session as a person typed it, parsed but not yet resolved.
 ///
-/// Looked up in this order: `last`; a transcript's path; a full id; a key; a name; a
-/// number in the last listing; the beginning of an id.
+/// Resolved in this order: `last`; a transcript's path; a full id; a key; a name; a
+/// number of the last listing; an id prefix.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SessionSpec {
-    /// The session with the latest activity.
+    /// The session with the most recent activity.
     Last,
-    /// A transcript file: it contains a separator and could be no id.
+    /// A transcript file: contains a path separator and is not a valid id.
     Path(String),
-    /// Anything else; `number` where it could be one of the last listing.
+    /// Anything else; `number` is set if it could be a number of the last listing.
     Text {
         /// As typed.
         text: String,
-        /// As a number counted from 1.
+        /// As a 1-based number.
         number: Option<usize>,
     },
 }
 
-/// Nothing was typed to name a session.
+/// The session spec is empty.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error(
-    "a session is named by id, name, key, number, `last` or a transcript's path; this is empty"
-)]
+#[error("no session was given: use an id, name, key, list number, `last` or a transcript path")]
 pub struct EmptySpec;
 
 impl FromStr for SessionSpec {
@@ -68,7 +66,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_typed_is_told_apart() {
+    fn paths_ids_and_numbers_are_distinguished() {
         let spec = |text: &str| text.parse::<SessionSpec>().unwrap();
         assert_eq!(spec(" last "), SessionSpec::Last);
         assert_eq!(spec("./a/b.md"), SessionSpec::Path("./a/b.md".into()));

@@ -1,5 +1,4 @@
-//! What stands: everything the next request needs to know of the past without
-//! reading it.
+//! The session state that the next request needs, without reading the log.
 
 use std::collections::BTreeMap;
 
@@ -7,16 +6,16 @@ use serde::{Deserialize, Serialize};
 
 use crate::{Body, Seq};
 
-/// A fact or decision and the entry that holds it.
+/// A pinned fact or decision and the entry that holds it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Note {
-    /// The entry.
+    /// The entry's number.
     pub seq: Seq,
-    /// What it says.
+    /// The text.
     pub text: String,
 }
 
-/// A checkpoint that stands: where it is and how far it reaches.
+/// A checkpoint in effect: its position and how far it reaches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CheckpointRef {
     /// The checkpoint's own entry.
@@ -25,38 +24,38 @@ pub struct CheckpointRef {
     pub covers: Seq,
 }
 
-/// A stretch of the log that the model may see, both ends included.
+/// A range of the log that is visible to the model, both ends included.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Span {
-    /// Its first entry.
+    /// The first entry.
     pub from: Seq,
-    /// Its last entry; none for the stretch that is still growing.
+    /// The last entry; `None` for the range that is still growing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub to: Option<Seq>,
 }
 
-/// What stands at the head of a session: pins, decisions, context documents,
-/// checkpoints, and which stretches of the log the model may still see.
+/// The state at the head of a session: pins, decisions, context documents, checkpoints,
+/// and the ranges of the log that are visible to the model.
 ///
-/// Small whatever the length of the log, and changed by few kinds of entry, so that
-/// stores keep it apart from what every append touches.
+/// Small whatever the length of the log, and changed by few kinds of entry, so stores
+/// save it separately from the info that every append updates.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct SessionState {
-    /// Facts always in view.
+    /// Pinned facts.
     pub pins: Vec<Note>,
-    /// Decisions not taken back.
+    /// Decisions in effect.
     pub decisions: Vec<Note>,
-    /// Context documents, by the entry that set each.
+    /// Context documents, with the entry that set each.
     pub context: BTreeMap<String, Seq>,
-    /// Checkpoints not taken back, oldest first. The last one is in force.
+    /// Checkpoints that were not undone, oldest first. The last one is in effect.
     pub checkpoints: Vec<CheckpointRef>,
-    /// The summary that was last left behind, hiding nothing.
+    /// The latest exit summary, which hides nothing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub summary: Option<CheckpointRef>,
-    /// What the model may see, in order.
+    /// The ranges visible to the model, in order.
     pub visible: Vec<Span>,
-    /// The last entry that changed any of this.
+    /// The last entry that changed this state.
     pub changed: Seq,
 }
 
@@ -78,29 +77,30 @@ impl Default for SessionState {
 }
 
 impl SessionState {
-    /// The checkpoint in force.
+    /// The checkpoint in effect.
     pub fn checkpoint(&self) -> Option<CheckpointRef> {
         self.checkpoints.last().copied()
     }
 
-    /// The summary that says most: the one in force, or one left behind since.
+    /// The most recent summary: that of the checkpoint in effect, or a later exit
+    /// summary.
     pub fn last_summary(&self) -> Option<CheckpointRef> {
         let marks = self.checkpoint().into_iter().chain(self.summary);
         marks.max_by_key(|mark| (mark.covers, mark.seq))
     }
 
-    /// Whether the model still sees an entry, as it is or in a summary.
+    /// Whether an entry is visible to the model, verbatim or in a summary.
     pub fn is_visible(&self, seq: Seq) -> bool {
         let inside = |span: &Span| span.from <= seq && span.to.is_none_or(|to| seq <= to);
         self.visible.iter().any(inside)
     }
 
-    /// The stretches the model sees verbatim: what is visible and not summarized.
+    /// The ranges sent verbatim: visible and not summarized.
     pub fn verbatim_spans(&self) -> Vec<Span> {
         self.visible_spans_after(self.checkpoint().map_or(Seq::ZERO, |mark| mark.covers))
     }
 
-    /// What the model may see after an entry.
+    /// The visible ranges after an entry.
     pub fn visible_spans_after(&self, seq: Seq) -> Vec<Span> {
         self.visible
             .iter()
@@ -112,11 +112,11 @@ impl SessionState {
             .collect()
     }
 
-    /// Takes in one entry.
+    /// Applies the next entry.
     pub(crate) fn apply(&mut self, seq: Seq, body: &Body) {
         match body {
             Body::Pinned { text } => {
-                // Pinning the same fact twice does not say it twice.
+                // Pinning the same fact twice has no effect.
                 if self.pins.iter().all(|pin| pin.text != *text) {
                     self.pins.push(new_note(seq, text));
                 }
@@ -163,8 +163,8 @@ impl SessionState {
         self.changed = seq;
     }
 
-    /// Takes back what was said, not what was set: messages, checkpoints and decisions
-    /// after `to` go out of sight; pins, names, tags and documents stay.
+    /// Hides messages, checkpoints and decisions after `to`; pins, names, tags and
+    /// documents are settings and stay.
     fn rewind(&mut self, to: Seq, by: Seq) {
         self.checkpoints.retain(|mark| mark.seq <= to);
         self.summary = self.summary.filter(|mark| mark.seq <= to);

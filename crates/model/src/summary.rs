@@ -1,4 +1,4 @@
-//! A structured summary, and the block of Markdown it is written as.
+//! Structured summaries, and the Markdown block they are written as in transcripts.
 
 use serde::{Deserialize, Serialize};
 
@@ -7,64 +7,64 @@ pub const SUMMARY_START: &str = "<!-- SESSION_SUMMARY_START -->";
 /// Closes the summary block of a transcript.
 pub const SUMMARY_END: &str = "<!-- SESSION_SUMMARY_END -->";
 
-/// What a block says of the background where there is none.
+/// The block's text for an empty background.
 const NO_BACKGROUND: &str = "Initial session.";
-/// What a block says under a heading with nothing under it.
+/// The block's text for an empty list.
 const NO_ITEMS: &str = "None";
 
-/// What a stretch of conversation came to.
+/// A structured summary of part of a conversation.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Summary {
-    /// What came before, in a sentence or two.
+    /// What happened before, in a sentence or two.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub background: String,
-    /// What was talked about.
+    /// Topics discussed.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub topics: Vec<String>,
-    /// What was finished.
+    /// Finished work.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub completed: Vec<String>,
-    /// What is being worked on.
+    /// Current work.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub in_progress: Vec<String>,
-    /// What remains.
+    /// Remaining work.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub pending: Vec<String>,
-    /// What stands in the way.
+    /// Blockers.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub blockers: Vec<String>,
-    /// What was decided.
+    /// Decisions made.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub decisions: Vec<String>,
-    /// What is true and matters.
+    /// Relevant facts.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub facts: Vec<String>,
-    /// Which files were read or changed.
+    /// Files read or changed.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub files_touched: Vec<String>,
-    /// What someone still has to do.
+    /// Open tasks.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub open_tasks: Vec<String>,
 }
 
-/// Why a transcript has no summary to take up.
+/// Why no summary can be read from a transcript.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum SummaryError {
-    /// Neither marker is there.
+    /// Both markers are missing.
     #[error("there is no summary block")]
     Missing,
-    /// One marker without the other, or in the wrong order.
+    /// One marker is missing, or they are in the wrong order.
     #[error("the summary block's markers are broken")]
     Markers,
-    /// The markers are there and nothing is between them.
+    /// There is nothing between the markers.
     #[error("the summary block is empty")]
     Empty,
 }
 
 impl Summary {
-    /// The same with a mark in place of whatever looks like a secret.
+    /// Replaces everything that looks like a secret.
     #[must_use]
     pub fn into_redacted(self) -> Self {
         let safe = |text: String| crate::redact(&text).into_owned();
@@ -83,9 +83,10 @@ impl Summary {
         }
     }
 
-    /// The lists with their headings, in the order they are written.
+    /// The lists with their headings, in output order.
     ///
-    /// The first three are always written, as transcripts have them.
+    /// The first three are always written, even if empty, as the transcript format
+    /// requires.
     fn lists(&self) -> [(&'static str, &Vec<String>); 9] {
         [
             ("Topics Discussed", &self.topics),
@@ -115,12 +116,12 @@ impl Summary {
         })
     }
 
-    /// Whether it says nothing.
+    /// Whether the summary is empty.
     pub fn is_empty(&self) -> bool {
         self.background.is_empty() && self.lists().iter().all(|(_, items)| items.is_empty())
     }
 
-    /// The summary as the marked block that ends a transcript.
+    /// Renders the marked block that ends a transcript.
     pub fn to_block(&self) -> String {
         let background = match to_single_line(&self.background) {
             empty if empty.is_empty() => NO_BACKGROUND.to_owned(),
@@ -152,9 +153,9 @@ impl Summary {
         block
     }
 
-    /// Finds and reads the last summary block of a transcript.
+    /// Parses the last summary block of a transcript.
     ///
-    /// Lines that belong to no heading are kept as topics: nothing is dropped.
+    /// Lines under no known heading become topics, so nothing is dropped.
     pub fn from_transcript(text: &str) -> Result<Self, SummaryError> {
         let (start, end) = match (text.rfind(SUMMARY_START), text.rfind(SUMMARY_END)) {
             (None, None) => return Err(SummaryError::Missing),
@@ -195,7 +196,7 @@ impl Summary {
     }
 }
 
-/// One line of text that cannot open or close a comment.
+/// Reduces a text to one line that cannot open or close an HTML comment.
 fn to_single_line(text: &str) -> String {
     text.split_whitespace()
         .collect::<Vec<_>>()
@@ -260,7 +261,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_with_a_block_is_told_apart() {
+    fn block_errors_are_distinguished() {
         let of = Summary::from_transcript;
         assert_eq!(of("no block"), Err(SummaryError::Missing));
         assert_eq!(of(SUMMARY_START), Err(SummaryError::Markers));

@@ -1,4 +1,4 @@
-//! Which files a conversation touched, taken from the log and not from a model.
+//! Extracts the files that a conversation mentions, from the log and without a model.
 
 use std::collections::HashSet;
 
@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use crate::{Block, Content, Entry};
 
-/// Members of a tool's input that name a file.
+/// Members of tool arguments that hold a file path.
 const PATH_MEMBERS: &[&str] = &[
     "path",
     "file_path",
@@ -19,13 +19,13 @@ const PATH_MEMBERS: &[&str] = &[
     "files",
 ];
 
-/// The files that tool calls and messages name, in the order they first appear.
+/// The files named by tool calls and messages, in order of first appearance.
 pub fn extract_touched_files<'a>(entries: impl IntoIterator<Item = &'a Entry>) -> Vec<String> {
     let messages = entries.into_iter().filter_map(Entry::message);
     dedup_paths(messages.flat_map(|message| collect_file_names(&message.content)))
 }
 
-/// The files that one message names, in the order they first appear.
+/// The files named by one message, in order of first appearance.
 pub fn extract_files(content: &Content) -> Vec<String> {
     dedup_paths(collect_file_names(content))
 }
@@ -68,7 +68,7 @@ fn extract_input_paths(input: &Value) -> Vec<String> {
     paths
 }
 
-/// Words that are unmistakably paths: rooted, or with a slash and an extension.
+/// Words that are clearly paths: absolute, or with a slash and an extension.
 fn extract_text_paths(text: &str) -> impl Iterator<Item = &str> {
     text.split(|c: char| c.is_whitespace() || "()[]{}<>\"'`,;|*".contains(c))
         .map(|word| word.trim_end_matches(['.', ':', '!', '?']))
@@ -96,7 +96,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn paths_are_told_from_prose() {
+    fn paths_are_distinguished_from_prose() {
         let text = "See src/main.rs, (docs/a.md): and/or /etc/hosts. Not https://x.org/a.html, \
                     3/4.5 or //c.rs; `./run.sh` and \"~/notes.txt\"";
         let found: Vec<_> = extract_text_paths(text).collect();

@@ -1,21 +1,21 @@
-//! Tokens, as providers report them.
+//! Token usage as reported by providers.
 
 use std::ops::AddAssign;
 
 use serde::{Deserialize, Serialize};
 
-/// Tokens that a provider reported for one answer, or the sum over many.
+/// Tokens that a provider reported for one response, or the sum over several.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Usage {
-    /// Tokens sent, cached ones included.
+    /// Tokens sent, including cached ones.
     pub input: u64,
     /// Tokens generated.
     pub output: u64,
-    /// Of the input, how many came from the provider's cache.
+    /// Input tokens read from the provider's cache.
     #[serde(skip_serializing_if = "is_zero")]
     pub cache_read: u64,
-    /// Of the input, how many were written to the provider's cache.
+    /// Input tokens written to the provider's cache.
     #[serde(skip_serializing_if = "is_zero")]
     pub cache_write: u64,
 }
@@ -26,7 +26,7 @@ fn is_zero(count: &u64) -> bool {
 }
 
 impl Usage {
-    /// Input and output together.
+    /// Input plus output.
     pub fn total(&self) -> u64 {
         self.input.saturating_add(self.output)
     }
@@ -34,7 +34,7 @@ impl Usage {
 
 impl AddAssign for Usage {
     fn add_assign(&mut self, other: Self) {
-        // Reported by others: absurd figures must not bring a session down.
+        // Reported figures are untrusted: absurd values must not cause an overflow.
         self.input = self.input.saturating_add(other.input);
         self.output = self.output.saturating_add(other.output);
         self.cache_read = self.cache_read.saturating_add(other.cache_read);

@@ -1,48 +1,50 @@
-//! The working set: what an agent keeps in mind, as one document.
+//! The working set document: an agent's current context in one JSON object.
 
 use serde::{Deserialize, Serialize};
 
 use crate::{Checkpoint, Content, Entry, Note, Record, Role, Summary, extract_touched_files};
 
-/// How many tokens are spent, of how many.
+/// Tokens used and allowed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TokenBudget {
-    /// Spent.
+    /// Tokens used.
     pub used: u64,
-    /// Allowed.
+    /// Tokens allowed.
     pub limit: u64,
 }
 
-/// A message as a working set shows it.
+/// A message in a working set.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RecentMessage {
-    /// Who spoke.
+    /// The author's role.
     pub role: Role,
-    /// What they said.
+    /// The content.
     pub content: Content,
 }
 
-/// What an agent keeps in mind: the last summary, what stands, and the latest messages.
+/// An agent's current context: the last summary, the state in effect and the latest
+/// messages.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct WorkingSet {
     /// What happened before the recent messages.
     pub summary: String,
-    /// Facts always in view.
+    /// Pinned facts.
     pub pinned_facts: Vec<String>,
-    /// Decisions that stand.
+    /// Decisions in effect.
     pub decisions: Vec<String>,
-    /// What remains to be done.
+    /// Remaining work.
     pub open_tasks: Vec<String>,
-    /// Files that were read or changed.
+    /// Files read or changed.
     pub files_touched: Vec<String>,
     /// The latest messages, oldest first.
     pub recent_messages: Vec<RecentMessage>,
-    /// What is spent of the budget.
+    /// How much of the budget is used.
     pub token_budget: TokenBudget,
 }
 
 impl WorkingSet {
-    /// Folds the record, the checkpoint in force and the entries after it.
+    /// Builds the working set from the record, the checkpoint in effect and the entries
+    /// after it.
     pub fn of(
         record: &Record,
         checkpoint: Option<&Checkpoint>,
@@ -52,13 +54,13 @@ impl WorkingSet {
     ) -> Self {
         let none = Summary::default();
         let summary = checkpoint.map_or(&none, |checkpoint| &checkpoint.summary);
-        let standing = &record.state;
+        let state = &record.state;
         let messages: Vec<_> = after.iter().filter_map(Entry::message).collect();
         let tail = messages.len().saturating_sub(recent);
         Self {
             summary: render_prose(summary),
-            pinned_facts: merge_texts(&standing.pins, &summary.facts),
-            decisions: merge_texts(&standing.decisions, &summary.decisions),
+            pinned_facts: merge_texts(&state.pins, &summary.facts),
+            decisions: merge_texts(&state.decisions, &summary.decisions),
             open_tasks: merge_texts(&[], summary.open_tasks.iter().chain(&summary.pending)),
             files_touched: merge_texts(
                 &[],
@@ -100,7 +102,7 @@ fn render_prose(summary: &Summary) -> String {
     parts.join(" ")
 }
 
-/// What is noted, then what is said besides, each once.
+/// Merges the notes with the additional texts, without duplicates.
 fn merge_texts<'a>(noted: &[Note], more: impl IntoIterator<Item = &'a String>) -> Vec<String> {
     let mut all: Vec<String> = noted.iter().map(|noted| noted.text.clone()).collect();
     for text in more {
@@ -118,8 +120,8 @@ mod tests {
 
     #[test]
     fn it_has_the_members_of_the_reference_document() {
-        let birth = SessionHeader::new("s".parse::<SessionId>().unwrap(), Timestamp::UNIX_EPOCH);
-        let mut record = Record::new(&birth);
+        let header = SessionHeader::new("s".parse::<SessionId>().unwrap(), Timestamp::UNIX_EPOCH);
+        let mut record = Record::new(&header);
         record.state.pins.push(Note {
             seq: Seq(1),
             text: "20 tools".into(),

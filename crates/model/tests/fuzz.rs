@@ -1,4 +1,4 @@
-//! Fuzz target: the decoder of entries.
+//! Fuzz target: the entry decoder.
 
 #![allow(clippy::unwrap_used, reason = "a test")]
 
@@ -9,7 +9,7 @@ use throughline_model::{
     Body, Digest, Entry, EntryId, GENESIS, Seq, StoredEntry, Timestamp, encode_payload,
 };
 
-/// A payload of every shape: the kinds with members of their own, and every kind of block.
+/// Payloads of every kind that has members, with every type of block.
 const PAYLOADS: &[&str] = &[
     r#"{"kind":"message","role":"user","content":"hello","author":"ada","external_id":"x1"}"#,
     r#"{"kind":"message","role":"assistant","content":[{"type":"thinking","text":"hm","signature":"s"},{"type":"text","text":"hi"},{"type":"tool_call","id":"c1","name":"read","input":{"path":"a","n":1.10}},{"type":"hologram","z":[1e400]}],"model":"m","provider":"p","usage":{"input":3,"output":4,"cache_read":1},"latency_ms":12,"incomplete":true}"#,
@@ -60,7 +60,7 @@ fn check_payload(input: &Input) {
     };
     let stored = stored_entry(payload);
     let decoded = stored.decode();
-    // Whatever it says, it can be erased, and its place in the chain stays.
+    // Any entry can be erased, and its link in the digest chain stays valid.
     let erased = stored.to_tombstone(Some("a test")).unwrap();
     if !stored.payload.starts_with(r#"{"kind":"erased""#) {
         stored.verify(&GENESIS).unwrap();
@@ -88,7 +88,7 @@ fn check_payload(input: &Input) {
     );
     let shown = serde_json::to_string(&entry).expect("it can be shown");
     serde_json::from_str::<serde_json::Value>(&shown).map_or_else(
-        // Numbers out of bounds and deep nesting are kept as text, and only as text.
+        // Numbers out of range and deep nesting are preserved as text only.
         |error| assert!(error.is_syntax() || error.is_data(), "{error}"),
         |shown| assert!(shown.is_object()),
     );

@@ -1,4 +1,4 @@
-//! Tokens: who may call a server that serves this store.
+//! Stores the API tokens that authenticate callers of a server on this database.
 
 use async_trait::async_trait;
 use throughline_model::{ApiToken, Digest, Timestamp, TokenId};
@@ -80,7 +80,7 @@ async fn insert_token(tx: &Tx, token: &ApiToken, may_be_done: bool) -> Result<()
     }
     let label = token.label.as_ref().map(rows::to_json).transpose()?;
     tx.execute(
-        "keeping a token",
+        "storing a token",
         "INSERT INTO throughline.token (id, hash, owner, role, label, created_at, expires_at,
              revoked_at)
          VALUES ($1, $2, $3, $4, $5, $6, $7, $8)",
@@ -102,7 +102,7 @@ async fn insert_token(tx: &Tx, token: &ApiToken, may_be_done: bool) -> Result<()
 async fn mark_revoked(tx: &Tx, id: &TokenId, at: Timestamp) -> Result<ApiToken, Fault> {
     let revoked = tx
         .execute(
-            "taking a token back",
+            "revoking a token",
             "UPDATE throughline.token SET revoked_at = $2 WHERE id = $1 AND revoked_at IS NULL",
             params![id.as_str(), at.as_microsecond()],
         )

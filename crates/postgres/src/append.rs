@@ -1,4 +1,7 @@
-//! Making sessions and appending to them.
+//! Creates sessions and appends entries to them.
+//!
+//! Appends of one process go through the writer (`writer.rs`), which uses the row types and
+//! helpers here. An append that has to become a fork runs in its own transaction.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -23,29 +26,31 @@ use crate::retry::retry;
 use crate::rows::{self, HeadColumns, SessionColumns, SessionRow};
 use crate::tx::{Params, Tx};
 
-/// The record is kept every so many entries, so that a fork anywhere reads no more.
+/// A record snapshot is stored every this many entries, so that forking at any entry folds
+/// at most this many.
 const SNAPSHOT_EVERY: u64 = 1_024;
 
-/// About as many bytes of payload are sent in one statement.
+/// Approximate limit on the payload bytes sent in one statement.
 const MAX_STATEMENT_BYTES: usize = 32 * 1024 * 1024;
 
-/// What the writer has to say of an append. What was said is with whoever said it, and
-/// need not come back from the writer.
+/// The writer's reply to one append. It leaves out the entries' content, which the caller
+/// still has.
 #[derive(Debug)]
 pub(crate) enum WriterReply {
-    /// They are there, from here on.
+    /// The entries were stored by an earlier attempt, starting at `start`.
     AlreadyStored { start: Seq, kind: AppendKind },
-    /// They are here now.
+    /// The entries were appended.
     Written {
         rebased: Option<Seq>,
         kind: AppendKind,
         assigned: Vec<(Seq, Digest)>,
     },
-    /// They belong into a fork at this entry, which is not made in a batch.
+    /// The entries belong in a fork at this entry. The writer does not create forks; the
+    /// caller does.
     NeedsFork(Seq),
 }
 
-/// Rows of entries to be written, each to the end of its log.
+/// Entry rows to insert, column by column; each goes to the end of its log.
 #[derive(Debug, Default)]
 pub(crate) struct EntryRows {
     owners: Vec<String>,
@@ -72,14 +77,14 @@ impl EntryRows {
         self.logs.len()
     }
 
-    /// How many are sent together, so that no statement is too large.
+    /// Splits the rows into ranges small enough for one statement each.
     pub(crate) fn chunks(&self) -> Vec<Range<usize>> {
         let mut chunks = Vec::new();
         let (mut from, mut bytes) = (0, 0);
-        for (place, payload) in self.payloads.iter().enumerate() {
+        for (index, payload) in self.payloads.iter().enumerate() {
             if bytes >= MAX_STATEMENT_BYTES {
-                chunks.push(from..place);
-                (from, bytes) = (place, 0);
+                chunks.push(from..index);
+                (from, bytes) = (index, 0);
             }
             bytes += payload.len();
         }
@@ -89,8 +94,8 @@ impl EntryRows {
         chunks
     }
 
-    /// Writes some of them, at these positions. The statement is sent at once when this is
-    /// first looked after, so that others can be sent behind it.
+    /// Inserts one chunk of the rows at the given feed positions. The statement is sent on
+    /// the first poll, so that callers can pipeline others behind it.
     pub(crate) async fn write_chunk(
         &self,
         client: &Object,
@@ -113,8 +118,9 @@ impl EntryRows {
         Ok(())
     }
 
-    /// The only one there is, as a statement's values: its id, when, and what it says. Where it
-    /// is is told with the head, whose entry it is.
+    /// The id, time and payload of the only row, as statement parameters; `None` unless
+    /// there is exactly one row. Its log, number and digest are sent with the head, which
+    /// it becomes.
     pub(crate) fn single_params(&self) -> Option<[&(dyn ToSql + Sync); 3]> {
         match (&self.ids[..], &self.ats[..], &self.payloads[..]) {
             ([id], [at], [payload]) => Some([id, at, payload]),
@@ -122,7 +128,7 @@ impl EntryRows {
         }
     }
 
-    /// Them all, as a statement's values; without positions.
+    /// All rows as statement parameters, without positions.
     pub(crate) fn params(&self) -> [&(dyn ToSql + Sync); 7] {
         [
             &self.owners,
@@ -135,7 +141,7 @@ impl EntryRows {
         ]
     }
 
-    /// Writes them, at these positions.
+    /// Inserts all rows at the given feed positions.
     pub(crate) async fn write(&self, tx: &Tx, positions: &[i64]) -> Result<(), Fault> {
         tx.wait_until_open().await?;
         let client = tx.client()?;
@@ -153,8 +159,10 @@ pub(crate) const INSERT_ENTRIES: &str = "INSERT INTO throughline.entry
     SELECT * FROM unnest($1::text[], $2::bigint[], $3::bigint[], $4::uuid[], $5::bigint[],
         $6::bytea[], $7::bigint[], $8::text[])";
 
-/// Puts an append's entries after the head of a record: the rows to write, and their
-/// places. The record takes them in.
+/// Numbers and hashes the entries of an append after the record's head.
+///
+/// Adds the rows to `new_rows`, applies the entries to `record`, adds the snapshots that
+/// are due, and returns the number and digest of each entry.
 pub(crate) fn chain_entries(
     owner: &Owner,
     log: i64,
@@ -162,9 +170,9 @@ pub(crate) fn chain_entries(
     prepared: &PreparedAppend,
     rebased: Option<Seq>,
     new_rows: &mut EntryRows,
-    kept: &mut Vec<Record>,
+    snapshots: &mut Vec<Record>,
 ) -> Result<Vec<(Seq, Digest)>, StoreError> {
-    let mut places = Vec::with_capacity(prepared.append.entries.len());
+    let mut assigned = Vec::with_capacity(prepared.append.entries.len());
     for (new, (payload, hash)) in prepared.append.entries.iter().zip(&prepared.payloads) {
         let (payload, hash) = match rebased {
             None => (payload.clone(), *hash),
@@ -176,20 +184,20 @@ pub(crate) fn chain_entries(
         let digest = stored.digest;
         record.apply_body(seq, at, digest, &new.body);
         new_rows.push(owner, log, stored);
-        places.push((seq, digest));
+        assigned.push((seq, digest));
         if is_snapshot_due(seq) {
-            kept.push(record.clone());
+            snapshots.push(record.clone());
         }
     }
-    Ok(places)
+    Ok(assigned)
 }
 
-/// Whether the record is kept at this entry.
+/// Whether a record snapshot is stored at this entry.
 pub(crate) fn is_snapshot_due(seq: Seq) -> bool {
     seq.0.is_multiple_of(SNAPSHOT_EVERY)
 }
 
-/// Keeps a record as it is at its head.
+/// Stores a snapshot of a record at its head.
 pub(crate) async fn write_snapshot(
     tx: &Tx,
     owner: &Owner,
@@ -197,7 +205,7 @@ pub(crate) async fn write_snapshot(
     record: &Record,
 ) -> Result<(), Fault> {
     tx.execute(
-        "keeping a record",
+        "storing a record snapshot",
         "INSERT INTO throughline.snapshot (owner, log, seq, json) VALUES ($1, $2, $3, $4)
          ON CONFLICT (owner, log, seq) DO UPDATE SET json = excluded.json",
         params![
@@ -215,15 +223,15 @@ impl PostgresStore {
     pub(crate) async fn create_session(
         &self,
         owner: &Owner,
-        birth: &SessionHeader,
+        header: &SessionHeader,
     ) -> Result<CreateOutcome, StoreError> {
         retry(self.inner.time_limit, |attempt| {
             Box::pin(async move {
                 let tx = self.begin_write(owner).await?;
-                let done = create(&tx, owner, birth).await;
+                let done = create(&tx, owner, header).await;
                 let mut created = tx.finish(done).await?;
                 if attempt.may_be_committed && created.record.info.head == Seq::ZERO {
-                    // Most likely our own first attempt made it.
+                    // Most likely created by our own first attempt.
                     created.existed = false;
                 }
                 Ok(created)
@@ -241,29 +249,29 @@ impl PostgresStore {
         let answer = self.inner.writer.append(to, &prepared).await?;
         match answer {
             WriterReply::NeedsFork(at) => self.append_to_fork(to, at, &prepared).await,
-            WriterReply::AlreadyStored { start, kind: how } => {
+            WriterReply::AlreadyStored { start, kind } => {
                 let count = prepared.append.entries.len();
-                self.read_repeated_append(to, start, count, how).await
+                self.read_repeated_append(to, start, count, kind).await
             }
             WriterReply::Written {
                 rebased,
-                kind: how,
-                assigned: places,
+                kind,
+                assigned,
             } => Ok(AppendOutcome {
                 session: to.id.clone(),
-                entries: prepared.complete(&to.id, rebased, places)?,
-                kind: how,
+                entries: prepared.complete(&to.id, rebased, assigned)?,
+                kind,
             }),
         }
     }
 
-    /// The entries of an append that is in its place.
+    /// Reads back the entries of an append that was stored earlier.
     async fn read_repeated_append(
         &self,
         to: &SessionRef,
         start: Seq,
         count: usize,
-        how: AppendKind,
+        kind: AppendKind,
     ) -> Result<AppendOutcome, StoreError> {
         let entries = retry(self.inner.time_limit, |_| {
             Box::pin(async move {
@@ -280,66 +288,67 @@ impl PostgresStore {
         Ok(AppendOutcome {
             session: to.id.clone(),
             entries,
-            kind: how,
+            kind,
         })
     }
 
-    /// Puts an append that came late into a fork, which is made if it is not there.
+    /// Appends to a fork instead of to a session that has moved on; creates the fork if
+    /// needed.
     async fn append_to_fork(
         &self,
         of: &SessionRef,
         at: Seq,
         prepared: &Arc<PreparedAppend>,
     ) -> Result<AppendOutcome, StoreError> {
-        let OnConflict::Fork(birth) = &prepared.append.on_conflict else {
-            return Err(StoreError::Unsupported("fork without a birth"));
+        let OnConflict::Fork(header) = &prepared.append.on_conflict else {
+            return Err(StoreError::Unsupported("fork without a header"));
         };
-        let fork = of.owner.session(&birth.id);
+        let fork = of.owner.session(&header.id);
         let into = Arc::new(prepared.to_fork());
         let into = &into;
-        let (session, how, entries) = retry(self.inner.time_limit, |_| {
+        let (session, kind, entries) = retry(self.inner.time_limit, |_| {
             let fork = fork.clone();
             Box::pin(async move {
                 let tx = self.begin_write(&of.owner).await?;
-                let done = crate::fork::append_to_fork(&tx, of, at, birth, &fork, into).await;
+                let done = crate::fork::append_to_fork(&tx, of, at, header, &fork, into).await;
                 tx.finish(done).await
             })
         })
         .await?;
         let entries = match entries {
-            Ok((rebased, places)) => Arc::clone(into).complete(&session, rebased, places)?,
+            Ok((rebased, assigned)) => Arc::clone(into).complete(&session, rebased, assigned)?,
             Err(entries) => entries,
         };
         self.inner.writer.notify_committed();
         Ok(AppendOutcome {
             session,
             entries,
-            kind: how,
+            kind,
         })
     }
 }
 
-async fn create(tx: &Tx, owner: &Owner, birth: &SessionHeader) -> Result<CreateOutcome, Fault> {
+async fn create(tx: &Tx, owner: &Owner, header: &SessionHeader) -> Result<CreateOutcome, Fault> {
     let existing = |record| CreateOutcome {
         record,
         existed: true,
     };
-    if let Some(holder) = find_key_holder(tx, owner, birth).await? {
+    if let Some(holder) = find_key_holder(tx, owner, header).await? {
         let found = rows::find_live_session(tx, &holder).await?;
         tx.sync_on_commit().await?;
         return Ok(existing(rows::load_record(tx, owner, found.log).await?));
     }
-    if let Some(found) = rows::find_session(tx, &owner.session(&birth.id)).await? {
-        if !found.trashed && rows::load_header(tx, owner, found.log).await? == *birth {
+    if let Some(found) = rows::find_session(tx, &owner.session(&header.id)).await? {
+        if !found.trashed && rows::load_header(tx, owner, found.log).await? == *header {
             tx.sync_on_commit().await?;
             return Ok(existing(rows::load_record(tx, owner, found.log).await?));
         }
-        return Err(StoreError::SessionExists(birth.id.clone()).into());
+        return Err(StoreError::SessionExists(header.id.clone()).into());
     }
-    let record = Record::new(birth);
-    insert_session(tx, owner, birth, Seq::ZERO, &record).await?;
+    let record = Record::new(header);
+    insert_session(tx, owner, header, Seq::ZERO, &record).await?;
     let mut notes = PendingChanges::default();
-    notes.add(owner, &birth.id, SessionEvent::Created);
+    notes.add(owner, &header.id, SessionEvent::Created);
     notes.write(tx).await?;
     Ok(CreateOutcome {
         record,
@@ -347,13 +356,13 @@ async fn create(tx: &Tx, owner: &Owner, birth: &SessionHeader) -> Result<CreateO
     })
 }
 
-/// The session in use that holds the birth's key, if it has one.
+/// Finds the live session that has the header's key, if the header has one.
 pub(crate) async fn find_key_holder(
     tx: &Tx,
     owner: &Owner,
-    birth: &SessionHeader,
+    header: &SessionHeader,
 ) -> Result<Option<SessionRef>, Fault> {
-    let Some(key) = &birth.key else {
+    let Some(key) = &header.key else {
         return Ok(None);
     };
     let row = tx
@@ -370,13 +379,13 @@ pub(crate) async fn find_key_holder(
     Ok(id.map(|id| owner.session(&id)))
 }
 
-/// Refuses a birth whose key another session holds.
+/// Refuses a header whose key belongs to another session.
 pub(crate) async fn refuse_taken_key(
     tx: &Tx,
     owner: &Owner,
-    birth: &SessionHeader,
+    header: &SessionHeader,
 ) -> Result<(), Fault> {
-    match (find_key_holder(tx, owner, birth).await?, &birth.key) {
+    match (find_key_holder(tx, owner, header).await?, &header.key) {
         (Some(holder), Some(key)) => Err(StoreError::KeyTaken {
             key: key.clone(),
             held_by: holder.id,
@@ -386,19 +395,20 @@ pub(crate) async fn refuse_taken_key(
     }
 }
 
-/// Makes the rows of a session that shares so many entries; tells its log's number.
+/// Inserts the rows of a session that shares its first `shared` entries; returns its log
+/// number.
 pub(crate) async fn insert_session(
     tx: &Tx,
     owner: &Owner,
-    birth: &SessionHeader,
+    header: &SessionHeader,
     shared: Seq,
     record: &Record,
 ) -> Result<i64, Fault> {
-    let doing = "making a session";
+    let doing = "creating a session";
     rows::ensure_owner(tx, owner).await?;
-    let shown = SessionColumns::of(&record.info)?;
-    let parent = birth.lineage.parent().map(SessionId::as_str);
-    let key = birth.key.as_ref().map(throughline_model::Key::as_str);
+    let columns = SessionColumns::of(&record.info)?;
+    let parent = header.lineage.parent().map(SessionId::as_str);
+    let key = header.key.as_ref().map(throughline_model::Key::as_str);
     let row = tx
         .query_opt(
             doing,
@@ -409,16 +419,16 @@ pub(crate) async fn insert_session(
              RETURNING log",
             params![
                 owner.as_str(),
-                birth.id.as_str(),
+                header.id.as_str(),
                 key,
                 parent,
                 rows::seq_to_i64(shared),
-                rows::to_json(birth)?,
-                shown.card,
-                shown.status,
-                shown.name,
-                shown.project,
-                shown.agent
+                rows::to_json(header)?,
+                columns.card,
+                columns.status,
+                columns.name,
+                columns.project,
+                columns.agent
             ],
         )
         .await?
@@ -433,7 +443,7 @@ pub(crate) async fn insert_session(
         params![
             owner.as_str(),
             log,
-            birth.id.as_str(),
+            header.id.as_str(),
             counts.head,
             counts.digest,
             counts.last_activity,
@@ -443,7 +453,7 @@ pub(crate) async fn insert_session(
         ],
     )
     .await?;
-    // A fork starts with tags and standing that are not yet written for it.
+    // A fork inherits tags and session state that have no rows of their own yet.
     if !record.info.tags.is_empty() {
         rows::write_tags(tx, owner, log, &record.info.tags).await?;
     }
@@ -453,14 +463,14 @@ pub(crate) async fn insert_session(
     Ok(log)
 }
 
-/// Where in the session's own part of the log each of the ids is.
+/// Finds the number of each entry id in the session's own part of the log.
 pub(crate) async fn locate_entries(
     tx: &Tx,
     owner: &Owner,
     found: &SessionRow,
     ids: &[EntryId],
 ) -> Result<Vec<Option<Seq>>, Fault> {
-    let wanted: Vec<_> = ids.iter().map(|id| rows::entry_id_to_uuid(*id)).collect();
+    let uuids: Vec<_> = ids.iter().map(|id| rows::entry_id_to_uuid(*id)).collect();
     let rows = tx
         .query(
             "looking up entries by id",
@@ -468,7 +478,7 @@ pub(crate) async fn locate_entries(
              LEFT JOIN throughline.entry e
                  ON e.owner = $1 AND e.log = $2 AND e.id = wanted.id
              ORDER BY wanted.place",
-            params![owner.as_str(), found.log, wanted],
+            params![owner.as_str(), found.log, uuids],
         )
         .await?;
     let seqs = rows.iter().map(|row| {
@@ -478,7 +488,7 @@ pub(crate) async fn locate_entries(
     Ok(seqs.collect::<Result<_, StoreError>>()?)
 }
 
-/// Looks for attachments, all of which must be there, and keeps them from being removed.
+/// Locks attachments against removal; all of them must exist.
 pub(crate) async fn lock_blobs(tx: &Tx, owner: &Owner, digests: &[Digest]) -> Result<(), Fault> {
     for digest in digests {
         if !lock_blob(tx, owner, digest).await? {
@@ -499,7 +509,7 @@ pub(crate) async fn lock_blob(tx: &Tx, owner: &Owner, digest: &Digest) -> Result
     Ok(row.is_some())
 }
 
-/// Notes that a log's own entries name attachments.
+/// Records that a log's own entries refer to these attachments.
 pub(crate) async fn record_blob_uses(
     tx: &Tx,
     owner: &Owner,
@@ -511,7 +521,7 @@ pub(crate) async fn record_blob_uses(
     }
     let digests: Vec<&[u8]> = digests.iter().map(|d| d.as_bytes().as_slice()).collect();
     tx.execute(
-        "noting attachments",
+        "recording attachments",
         "INSERT INTO throughline.blob_use (owner, log, digest)
          SELECT $1, $2, digest FROM unnest($3::bytea[]) AS digest ON CONFLICT DO NOTHING",
         params![owner.as_str(), log, digests],

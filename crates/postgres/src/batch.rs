@@ -1,13 +1,14 @@
-//! One batch of appends in one transaction.
+//! Runs a batch of appends in one transaction.
 //!
-//! Two trips to the database, where one is not enough ([`Foreseen`]): the first begins, locks
-//! the sessions in the order of their numbers, looks the entry ids up and takes positions;
-//! the second writes everything and commits. In between, each append is settled by itself:
-//! one that is refused leaves nothing behind and nobody else out.
+//! Used when the optimistic path ([`OptimisticAppend`]) does not apply. Takes two round
+//! trips: the first begins, locks the sessions in log order, looks up the entry ids and
+//! takes feed positions; the second writes everything and commits. In between, each append
+//! is decided separately: a refused one leaves nothing behind and does not affect the
+//! others.
 //!
-//! What is known of sessions lately written is remembered, so that an append need not read
-//! what it is about to change. It is trusted only if the locked row has the same head
-//! and epoch.
+//! Records of recently written sessions are cached, so that an append need not read what it
+//! is about to change. A cached record is used only if the locked row has the same head and
+//! epoch.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -26,10 +27,10 @@ use crate::tx::{LOCK_TIMEOUT, OwnerScope, PlannerHints, Tx, TxMode, TxSettings};
 use crate::writer::{QueuedAppend, WriterContext};
 use crate::{change_feed, lease, tx};
 
-/// How many sessions' records are remembered.
+/// How many sessions' records are cached.
 const MAX_CACHED_SESSIONS: usize = 4_096;
 
-/// What the writer remembers between batches.
+/// Records of recently written sessions, cached by the writer between batches.
 #[derive(Debug, Default)]
 pub(crate) struct SessionCache {
     sessions: HashMap<SessionRef, CachedSession>,
@@ -61,13 +62,13 @@ impl SessionCache {
     }
 }
 
-/// A session in use, as the writer knows it.
+/// The cached record of a live session.
 #[derive(Clone, Debug)]
 pub(crate) struct CachedSession {
     pub(crate) log: i64,
     pub(crate) epoch: i64,
     pub(crate) record: Record,
-    /// The card as it was last written whole.
+    /// The session info as last written in full to `session`.
     saved_info: SessionInfo,
 }
 
@@ -76,13 +77,13 @@ impl CachedSession {
         self.record.info.head
     }
 
-    /// Whether more of its card has changed than the counts.
+    /// Whether session info has changed beyond what `head` stores.
     pub(crate) fn has_session_changes(&self) -> bool {
         !rows::differ_only_in_head_columns(&self.saved_info, &self.record.info)
     }
 }
 
-/// A session whose row is locked.
+/// A `head` row that this transaction has locked.
 #[derive(Clone, Copy, Debug)]
 struct LockedHead {
     log: i64,
@@ -91,7 +92,7 @@ struct LockedHead {
     trashed: bool,
 }
 
-/// Locks heads, in the order of their numbers: `$1` owners, `$2` ids, both sorted.
+/// Locks `head` rows in log order. `$1` owners, `$2` session ids, both sorted.
 const LOCK_HEADS: &str = "SELECT a.place, h.log, h.head, h.epoch, h.trashed
     FROM unnest($1::text[], $2::text[]) WITH ORDINALITY AS a (owner, id, place)
     JOIN throughline.session s ON s.owner = a.owner AND s.id = a.id
@@ -99,7 +100,7 @@ const LOCK_HEADS: &str = "SELECT a.place, h.log, h.head, h.epoch, h.trashed
     ORDER BY h.owner, h.log
     FOR NO KEY UPDATE OF h";
 
-/// The same without those that others have locked.
+/// The same, skipping rows that other transactions have locked.
 const LOCK_HEADS_SKIP_LOCKED: &str = "SELECT a.place, h.log, h.head, h.epoch, h.trashed
     FROM unnest($1::text[], $2::text[]) WITH ORDINALITY AS a (owner, id, place)
     JOIN throughline.session s ON s.owner = a.owner AND s.id = a.id
@@ -107,35 +108,35 @@ const LOCK_HEADS_SKIP_LOCKED: &str = "SELECT a.place, h.log, h.head, h.epoch, h.
     ORDER BY h.owner, h.log
     FOR NO KEY UPDATE OF h SKIP LOCKED";
 
-/// The sessions that exist, locked or not.
+/// Selects which of the sessions exist, locked or not.
 const SELECT_EXISTING: &str = "SELECT a.place
     FROM unnest($1::text[], $2::text[]) WITH ORDINALITY AS a (owner, id, place)
     JOIN throughline.session s ON s.owner = a.owner AND s.id = a.id
     JOIN throughline.head h ON h.owner = s.owner AND h.log = s.log";
 
-/// What a batch does about rows that others have locked.
+/// How a batch treats rows that other transactions have locked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum RowLocks {
-    /// Waits for them, up to the limit that every write has.
+    /// Waits for them, up to the lock timeout of every write.
     Wait,
-    /// Goes on without the appends they concern.
+    /// Continues without the appends that need them.
     Skip,
 }
 
 impl RowLocks {
-    /// How long to wait for one lock.
+    /// The lock timeout of the batch's transaction.
     fn timeout(self) -> &'static str {
         match self {
             Self::Wait => LOCK_TIMEOUT,
-            // Not every lock can be skipped: those that others hold for longer than this are
-            // found out by waiting.
+            // `SKIP LOCKED` covers `head` rows only; other locks are detected by waiting
+            // this long.
             Self::Skip => "10ms",
         }
     }
 }
 
-/// Finds entries by id: `$1` owners, `$2` session ids, `$3` entry ids. One by one, so that
-/// the index is asked for a log's and not for all the owner's.
+/// Finds entries by id. `$1` owners, `$2` session ids, `$3` entry ids. The lateral join
+/// makes the index look up each id within its log, not among all of the owner's entries.
 const LOCATE_ENTRIES: &str = "SELECT s.owner, s.id, e.id, e.seq
     FROM unnest($1::text[], $2::text[], $3::uuid[]) AS a (owner, id, entry)
     JOIN throughline.session s ON s.owner = a.owner AND s.id = a.id
@@ -144,7 +145,7 @@ const LOCATE_ENTRIES: &str = "SELECT s.owner, s.id, e.id, e.seq
         WHERE owner = s.owner AND log = s.log AND id = a.entry OFFSET 0
     ) AS e";
 
-/// Writes what every append touches.
+/// Writes the columns that every append changes.
 const UPDATE_HEADS: &str = "UPDATE throughline.head h
     SET head = a.head, digest = a.digest, last_activity = a.last_activity,
         messages = a.messages, queries = a.queries, latest = a.latest
@@ -153,16 +154,17 @@ const UPDATE_HEADS: &str = "UPDATE throughline.head h
         AS a (owner, log, head, digest, last_activity, messages, queries, latest)
     WHERE h.owner = a.owner AND h.log = a.log";
 
-/// Writes the rest of cards.
+/// Writes the rest of the session info.
 const UPDATE_SESSIONS: &str = "UPDATE throughline.session s
-    SET card = a.info, status = a.status, name = a.name, project = a.project, agent = a.agent
+    SET card = a.card, status = a.status, name = a.name, project = a.project, agent = a.agent
     FROM unnest($1::text[], $2::bigint[], $3::text[], $4::text[], $5::text[], $6::text[],
         $7::text[]) AS a (owner, log, card, status, name, project, agent)
     WHERE s.owner = a.owner AND s.log = a.log";
 
-/// One transaction with all of the batch in it, committed or undone. Jobs that are not
-/// settled by it are left for the next; those that a lock is to blame for are marked as
-/// blocked. `commit_sent` is set before anything is sent that commits.
+/// Runs the batch in one transaction and commits it or rolls it back.
+///
+/// Jobs left without an outcome are for the next batch; those that a lock held up are
+/// marked as blocked. `commit_sent` is set before anything that commits is sent.
 pub(crate) async fn attempt_batch(
     lane: &WriterContext,
     cache: &mut SessionCache,
@@ -171,35 +173,35 @@ pub(crate) async fn attempt_batch(
     commit_sent: &AtomicBool,
 ) -> Result<(), Fault> {
     if locks == RowLocks::Wait
-        && let Some(foreseen) = OptimisticAppend::plan(cache, batch)
-        && foreseen.commit(lane, cache, batch, commit_sent).await?
+        && let Some(optimistic) = OptimisticAppend::plan(cache, batch)
+        && optimistic.commit(lane, cache, batch, commit_sent).await?
     {
         return Ok(());
     }
     let asked = BatchLookup::from_jobs(batch);
     let owners = asked.owners();
-    let behalf = OwnerScope::Owners(&owners);
-    let manner = TxSettings {
+    let scope = OwnerScope::Owners(&owners);
+    let settings = TxSettings {
         lock_timeout: locks.timeout(),
         ..lane.settings.clone()
     };
-    let tx = Tx::begin(&lane.pool, &manner, TxMode::Write, behalf).await?;
+    let tx = Tx::begin(&lane.pool, &settings, TxMode::Write, scope).await?;
     let settling = async {
         tx.set_planner_hints(PlannerHints::KeyLookups).await?;
         let looked = tx
             .run_while_opening(asked.lock_and_read(&tx, cache, locks))
             .await;
         if looked.as_ref().is_err_and(Fault::is_locked) {
-            // A table, and so everybody's.
+            // A table is locked, so every append is affected.
             for job in batch.iter_mut() {
                 job.blocked = true;
             }
         }
         let mut batching = looked?;
         for job in batch.iter_mut() {
-            let settled = batching.run_job(&tx, job).await;
-            job.blocked |= settled.as_ref().is_err_and(Fault::is_locked);
-            settled?;
+            let result = batching.run_job(&tx, job).await;
+            job.blocked |= result.as_ref().is_err_and(Fault::is_locked);
+            result?;
         }
         Ok(batching)
     };
@@ -213,12 +215,12 @@ pub(crate) async fn attempt_batch(
     batching.commit(tx, cache, commit_sent).await
 }
 
-/// What a batch asks the database.
+/// What a batch looks up in the database.
 #[derive(Debug, Default)]
 struct BatchLookup {
-    /// The sessions, each once, by owner and id.
+    /// The sessions, deduplicated and sorted by owner and id.
     sessions: Vec<SessionRef>,
-    /// The entry ids, each with the place of its session.
+    /// The entry ids, each with the index of its session in `sessions`.
     entries: Vec<(usize, Uuid)>,
 }
 
@@ -245,7 +247,7 @@ impl BatchLookup {
         owners.into_iter().map(ToOwned::to_owned).collect()
     }
 
-    /// The first trip: locks the sessions, and then looks.
+    /// The first round trip: locks the sessions, then looks up entries and takes positions.
     async fn lock_and_read(
         self,
         tx: &Tx,
@@ -281,12 +283,12 @@ impl BatchLookup {
         let (entry_owners, entry_sessions) = (of(&owners), of(&ids));
         let entry_ids: Vec<Uuid> = self.entries.iter().map(|(_, id)| *id).collect();
         let mark = change_feed::lock_class();
-        let wanted = rows::u64_to_i64(self.entries.len() as u64);
+        let count = rows::u64_to_i64(self.entries.len() as u64);
 
         let locking: tx::Params<'_> = params![owners, ids];
         let locating: tx::Params<'_> = params![entry_owners, entry_sessions, entry_ids];
         let (begin_with, take_how_many): (tx::Params<'_>, tx::Params<'_>) =
-            (params![mark], params![wanted]);
+            (params![mark], params![count]);
         let (locked, located, (begun, taken)) = join3(
             client.query(&lock, locking),
             client.query(&locate, locating),
@@ -358,25 +360,25 @@ fn decode_locked_head(row: &Row) -> Result<(usize, LockedHead), StoreError> {
     Ok((decode_ordinal(row)?, locked))
 }
 
-/// The place of a session among those asked for.
+/// The index of a session in [`BatchLookup::sessions`].
 fn decode_ordinal(row: &Row) -> Result<usize, StoreError> {
-    let place: i64 = rows::get(row, 0)?;
-    Ok(usize::try_from(place - 1).unwrap_or(0))
+    let ordinal: i64 = rows::get(row, 0)?;
+    Ok(usize::try_from(ordinal - 1).unwrap_or(0))
 }
 
-/// A batch under way.
+/// A batch that is being worked out.
 #[derive(Debug, Default)]
 struct PendingBatch {
     locked: HashMap<SessionRef, LockedHead>,
-    /// The sessions that others have locked.
+    /// Sessions that other transactions have locked.
     blocked: HashSet<SessionRef>,
     located: HashMap<(SessionRef, EntryId), Seq>,
     positions: Vec<i64>,
     sessions: HashMap<SessionRef, CachedSession>,
-    /// The sessions that something was appended to.
+    /// Logs that this batch appends to.
     appended_logs: BTreeSet<(String, i64)>,
     by_log: HashMap<(String, i64), SessionRef>,
-    /// The ids that this batch brings.
+    /// Entry ids that this batch adds.
     new_ids: BTreeSet<(i64, EntryId)>,
     rows: EntryRows,
     snapshots: Vec<(SessionRef, i64, Record)>,
@@ -384,15 +386,15 @@ struct PendingBatch {
 }
 
 impl PendingBatch {
-    /// Takes what is remembered and still holds, and reads the rest.
+    /// Takes over cached records that are still current, and reads the others.
     async fn load(&mut self, tx: &Tx, cache: &mut SessionCache) -> Result<(), Fault> {
         let (mut owners, mut logs, mut unknown) = (Vec::new(), Vec::new(), HashMap::new());
         for (session, locked) in &self.locked {
-            let remembered = cache.sessions.remove(session).filter(|live| {
+            let cached = cache.sessions.remove(session).filter(|live| {
                 (live.log, live.epoch) == (locked.log, locked.epoch)
                     && rows::seq_to_i64(live.record.info.head) == locked.head
             });
-            if let Some(live) = remembered {
+            if let Some(live) = cached {
                 self.sessions.insert(session.clone(), live);
             } else if !locked.trashed {
                 owners.push(session.owner.as_str());
@@ -418,19 +420,16 @@ impl PendingBatch {
             .query("reading records", &sql, params![owners, logs])
             .await?;
         for row in &found {
-            let card = rows::info_from_row(row, 0)?;
-            let standing = rows::decode_state(rows::get(row, rows::INFO_COLUMN_COUNT)?)?;
+            let info = rows::info_from_row(row, 0)?;
+            let state = rows::decode_state(rows::get(row, rows::INFO_COLUMN_COUNT)?)?;
             let owner: String = rows::get(row, rows::INFO_COLUMN_COUNT + 1)?;
             let log: i64 = rows::get(row, rows::INFO_COLUMN_COUNT + 2)?;
             if let Some(session) = unknown.remove(&(owner, log)) {
                 let live = CachedSession {
                     log,
                     epoch: self.locked[&session].epoch,
-                    saved_info: card.clone(),
-                    record: Record {
-                        info: card,
-                        state: standing,
-                    },
+                    saved_info: info.clone(),
+                    record: Record { info, state },
                 };
                 self.sessions.insert(session, live);
             }
@@ -438,15 +437,15 @@ impl PendingBatch {
         Ok(())
     }
 
-    /// Settles one append, unless it must wait for the next batch. An error is the
-    /// database's; a refusal is the job's own.
+    /// Decides one append, unless it must wait for the next batch. Returns database errors;
+    /// a refusal becomes the job's outcome.
     async fn run_job(&mut self, tx: &Tx, job: &mut QueuedAppend) -> Result<(), Fault> {
         if self.blocked.contains(&job.to) {
             job.blocked = true;
             return Ok(());
         }
         match self.try_append(tx, job).await {
-            Ok(settled) => job.outcome = settled.map(Ok),
+            Ok(outcome) => job.outcome = outcome.map(Ok),
             Err(Fault::Store(refusal)) => job.outcome = Some(Err(refusal)),
             Err(fault) => return Err(fault),
         }
@@ -471,7 +470,7 @@ impl PendingBatch {
         };
         let ids: Vec<_> = prepared.append.entries.iter().map(|new| new.id).collect();
         if ids.iter().any(|id| self.new_ids.contains(&(live.log, *id))) {
-            // It repeats what this batch brings, and is settled when that is there.
+            // Repeats entries of this same batch; decided once those are stored.
             return Ok(None);
         }
         let found: Vec<_> = ids
@@ -486,18 +485,20 @@ impl PendingBatch {
             })),
             AppendDecision::Fork(at) => Ok(Some(WriterReply::NeedsFork(at))),
             AppendDecision::Append { rebased } => {
-                let mut kept = Vec::new();
-                let places = append::chain_entries(
+                let mut snapshots = Vec::new();
+                let assigned = append::chain_entries(
                     &to.owner,
                     live.log,
                     &mut live.record,
                     prepared,
                     rebased,
                     &mut self.rows,
-                    &mut kept,
+                    &mut snapshots,
                 )?;
                 let log = live.log;
-                let records = kept.into_iter().map(|record| (to.clone(), log, record));
+                let records = snapshots
+                    .into_iter()
+                    .map(|record| (to.clone(), log, record));
                 self.snapshots.extend(records);
                 self.new_ids.extend(ids.into_iter().map(|id| (log, id)));
                 let key = (to.owner.as_str().to_owned(), log);
@@ -514,13 +515,13 @@ impl PendingBatch {
                         None => AppendKind::Appended,
                         Some(_) => AppendKind::Rebased,
                     },
-                    assigned: places,
+                    assigned,
                 }))
             }
         }
     }
 
-    /// The second trip: writes everything and commits.
+    /// The second round trip: writes everything and commits.
     async fn commit(
         mut self,
         mut tx: Tx,
@@ -576,7 +577,7 @@ impl PendingBatch {
             client.batch_execute("COMMIT"),
         )
         .await;
-        // The commit was sent with them: if the connection was lost, it may have taken place.
+        // The commit was sent with them: if the connection was lost, it may have succeeded.
         match rows {
             Err(Fault::Database { error, .. }) if is_connection_lost(&error) => {
                 return Err(commit_failure(error));
@@ -590,7 +591,8 @@ impl PendingBatch {
         committed.map_err(commit_failure)
     }
 
-    /// Writes what has changed of cards besides the counts: as a rule, nothing.
+    /// Writes session info that has changed beyond the `head` columns; usually there is
+    /// none.
     async fn write_changed_sessions(&mut self, tx: &Tx) -> Result<(), Fault> {
         let mut changed: [Vec<Option<String>>; 5] = Default::default();
         let (mut owners, mut logs) = (Vec::new(), Vec::new());
@@ -604,26 +606,26 @@ impl PendingBatch {
             if !live.has_session_changes() {
                 continue;
             }
-            let (card, saved) = (&live.record.info, &live.saved_info);
-            let shown = SessionColumns::of(card)?;
+            let (info, saved) = (&live.record.info, &live.saved_info);
+            let columns = SessionColumns::of(info)?;
             owners.push(key.0.clone());
             logs.push(key.1);
-            changed[0].push(Some(shown.card));
-            changed[1].push(Some(shown.status.to_owned()));
-            changed[2].push(shown.name);
-            changed[3].push(shown.project);
-            changed[4].push(shown.agent);
-            if saved.tags != card.tags {
-                rows::write_tags(tx, &of.owner, key.1, &card.tags).await?;
+            changed[0].push(Some(columns.card));
+            changed[1].push(Some(columns.status.to_owned()));
+            changed[2].push(columns.name);
+            changed[3].push(columns.project);
+            changed[4].push(columns.agent);
+            if saved.tags != info.tags {
+                rows::write_tags(tx, &of.owner, key.1, &info.tags).await?;
             }
-            live.saved_info = card.clone();
+            live.saved_info = info.clone();
         }
         if !logs.is_empty() {
-            let [cards, statuses, names, projects, agents] = &changed;
+            let [infos, statuses, names, projects, agents] = &changed;
             tx.execute(
-                "writing cards",
+                "updating sessions",
                 UPDATE_SESSIONS,
-                params![owners, logs, cards, statuses, names, projects, agents],
+                params![owners, logs, infos, statuses, names, projects, agents],
             )
             .await?;
         }
@@ -642,7 +644,7 @@ impl PendingBatch {
     }
 }
 
-/// Heads to be written.
+/// `head` rows to update, column by column.
 #[derive(Debug, Default)]
 pub(crate) struct HeadRows {
     owners: Vec<String>,
@@ -659,9 +661,9 @@ impl HeadRows {
     pub(crate) fn add(
         &mut self,
         (owner, log): &(String, i64),
-        card: &SessionInfo,
+        info: &SessionInfo,
     ) -> Result<(), StoreError> {
-        let counts = HeadColumns::of(card)?;
+        let counts = HeadColumns::of(info)?;
         self.owners.push(owner.clone());
         self.logs.push(*log);
         self.heads.push(counts.head);
@@ -673,7 +675,7 @@ impl HeadRows {
         Ok(())
     }
 
-    /// The only one there is, as a statement's values.
+    /// The only row as statement parameters; `None` unless there is exactly one.
     pub(crate) fn single_params(&self) -> Option<[&(dyn tokio_postgres::types::ToSql + Sync); 8]> {
         let ([owner], [log], [head], [digest], [activity], [messages], [queries], [latest]) = (
             &self.owners[..],

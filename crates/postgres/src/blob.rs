@@ -1,4 +1,4 @@
-//! Attachments, once by content.
+//! Stores attachments, deduplicated by content within an owner.
 
 use std::collections::BTreeSet;
 
@@ -26,7 +26,7 @@ impl BlobStore for PostgresStore {
                     rows::ensure_owner(&tx, owner).await?;
                     let new = tx
                         .execute(
-                            "keeping an attachment",
+                            "storing an attachment",
                             "INSERT INTO throughline.blob (owner, digest, data)
                              VALUES ($1, $2, $3) ON CONFLICT DO NOTHING",
                             params![owner.as_str(), digest.as_bytes().as_slice(), bytes],
@@ -62,8 +62,8 @@ impl BlobStore for PostgresStore {
     }
 }
 
-/// Lets go of the attachments that a log's remaining entries do not name, and removes
-/// those that nobody else has.
+/// Drops a log's references to attachments that its remaining entries no longer name, and
+/// deletes attachments that nothing else refers to.
 pub(crate) async fn release_unreferenced(
     tx: &Tx,
     owner: &Owner,
@@ -93,7 +93,8 @@ pub(crate) async fn release_unreferenced(
             params![owner.as_str(), digest, found.log],
         )
         .await?;
-        // Whoever is about to use it holds it; once we have it, their use is seen.
+        // A transaction about to use the attachment holds its lock; once we have the lock,
+        // its use is visible.
         tx.execute(
             doing,
             "SELECT FROM throughline.blob WHERE owner = $1 AND digest = $2 FOR UPDATE",
@@ -127,7 +128,7 @@ pub(crate) async fn load_referenced(
         };
         next = last.seq.next();
         for stored in &page {
-            // What cannot be decoded names nothing that could be shown.
+            // An entry that cannot be decoded cannot refer to anything that could be shown.
             if let Ok(entry) = stored.decode() {
                 let message = entry.message().into_iter();
                 let attachments = message.flat_map(|m| m.content.attachments());

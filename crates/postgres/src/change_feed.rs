@@ -1,18 +1,18 @@
-//! What happened, in the order it happened.
+//! Reads and writes the change feed: all appends and session events in commit-safe order.
 //!
-//! Two tables share one row of positions: the log itself, and what happened to sessions
-//! as a whole. Reading merges them.
+//! Two tables share one sequence of positions: `entry` for appends, and `change` for events
+//! on sessions as a whole. Reading merges them.
 //!
-//! Positions come from a sequence, and transactions need not be committed in the order in
-//! which they took theirs. So that a reader never passes over one that comes later, a
-//! writer first takes a shared lock whose key is the last position there was, and holds it
-//! until it is committed; a reader reads the last position, then looks for such locks, and
-//! then reads no further than the lowest of them. Any writer it does not see has either
-//! committed, and is seen by the read, or has yet to take positions, which are later.
-//! Writers do not wait for one another here, nor for readers.
+//! Positions come from a sequence, and transactions may commit in a different order than
+//! they took positions. To keep readers from skipping one that commits late, a writer first
+//! takes a shared advisory lock whose key is the last position taken, and holds it until it
+//! commits. A reader reads the last position, then looks for such locks, and reads no
+//! further than the lowest of them. Any writer it does not see has either committed, and is
+//! visible, or has yet to take positions, which will be later. Writers wait neither for one
+//! another nor for readers.
 //!
-//! Within a session positions grow with its numbers: they are taken once the session's
-//! row is locked.
+//! Invariant: within a session, positions increase with entry numbers, because they are
+//! taken while the session's row is locked.
 
 use std::time::Duration;
 
@@ -28,18 +28,18 @@ use crate::open::PostgresStore;
 use crate::rows;
 use crate::tx::{Tx, TxMode};
 
-/// Marks our locks among those of others: "TLin".
+/// The class of our advisory locks, to tell them from other programs': "TLin".
 const LOCK_CLASS: i32 = 0x544c_696e;
 
-/// How often whoever waits looks without having been told to.
+/// How often a waiting reader polls when no notification arrives.
 const POLL_INTERVAL: Duration = Duration::from_secs(1);
 
-/// The last position that was taken.
+/// Selects the last position taken.
 const SELECT_LAST_POSITION: &str = "SELECT CASE WHEN is_called THEN last_value ELSE 0 END
     FROM throughline.feed_position";
 
-/// Tells from where on positions are taken by this transaction. `$1` is our mark. The key
-/// is the lower half of the position; a reader knows the upper.
+/// Locks the last position before this transaction takes its own. `$1` is the lock class.
+/// The key is the lower half of the position; readers know the upper half.
 pub(crate) const LOCK_LAST_POSITION: &str = "SELECT pg_advisory_xact_lock_shared($1,
         (CASE WHEN is_called THEN last_value ELSE 0 END & 4294967295)::bit(32)::int)
     FROM throughline.feed_position";
@@ -48,17 +48,17 @@ pub(crate) const LOCK_LAST_POSITION: &str = "SELECT pg_advisory_xact_lock_shared
 pub(crate) const TAKE_POSITIONS: &str =
     "SELECT nextval('throughline.feed_position') FROM generate_series(1, $1::bigint)";
 
-/// The keys of those who are taking positions.
+/// Selects the keys of transactions that are taking positions. `$1` is the lock class.
 const SELECT_POSITION_LOCKS: &str = "SELECT objid::bigint FROM pg_locks
     WHERE locktype = 'advisory' AND objsubid = 2 AND classid::bigint = $1::int
         AND database = (SELECT oid FROM pg_database WHERE datname = current_database())";
 
-/// Our mark, as a statement's value.
+/// The lock class, as a statement parameter.
 pub(crate) fn lock_class() -> i32 {
     LOCK_CLASS
 }
 
-/// What is to be noted in a transaction, before the entries it appends.
+/// Session events to record in a transaction, before the entries it appends.
 #[derive(Debug, Default)]
 pub(crate) struct PendingChanges {
     owners: Vec<String>,
@@ -76,33 +76,33 @@ impl PendingChanges {
         self.seqs.push(seq.map(rows::seq_to_i64));
     }
 
-    /// Writes the notes; nothing is appended.
+    /// Writes the events of a transaction that appends nothing.
     pub(crate) async fn write(self, tx: &Tx) -> Result<(), Fault> {
         self.write_and_take_positions(tx, 0).await?;
         Ok(())
     }
 
-    /// Writes the notes; gives the positions after them, for so many entries.
+    /// Writes the events and takes positions after them for `entries` entries.
     pub(crate) async fn write_and_take_positions(
         self,
         tx: &Tx,
         entries: usize,
     ) -> Result<Vec<i64>, Fault> {
-        let doing = "noting changes";
-        let noted = self.kinds.len();
-        let wanted = rows::u64_to_i64((noted + entries) as u64);
-        if wanted == 0 {
+        let doing = "recording changes";
+        let events = self.kinds.len();
+        let count = rows::u64_to_i64((events + entries) as u64);
+        if count == 0 {
             return Ok(Vec::new());
         }
         tx.query(doing, LOCK_LAST_POSITION, params![LOCK_CLASS])
             .await?;
-        let taken = tx.query(doing, TAKE_POSITIONS, params![wanted]).await?;
+        let taken = tx.query(doing, TAKE_POSITIONS, params![count]).await?;
         let mut positions = taken
             .iter()
             .map(|row| rows::get(row, 0))
             .collect::<Result<Vec<i64>, _>>()?;
-        let later = positions.split_off(noted);
-        if noted > 0 {
+        let later = positions.split_off(events);
+        if events > 0 {
             tx.execute(
                 doing,
                 "INSERT INTO throughline.change (position, owner, session, kind, seq)
@@ -118,16 +118,16 @@ impl PendingChanges {
 
 /// Where the feed ends.
 struct FeedEnd {
-    /// Everything up to here is committed that ever will be.
+    /// Every transaction with a position up to here has ended.
     committed: i64,
-    /// The last position that was taken, committed or not.
+    /// The last position taken, committed or not.
     taken: i64,
 }
 
 async fn read_feed_end(tx: &Tx) -> Result<FeedEnd, Fault> {
     let failed = during("finding the end of the feed");
     let client = tx.client()?;
-    let asking = async {
+    let lookup = async {
         let last = client
             .prepare_cached(SELECT_LAST_POSITION)
             .await
@@ -137,24 +137,24 @@ async fn read_feed_end(tx: &Tx) -> Result<FeedEnd, Fault> {
             .await
             .map_err(failed)?;
         let mark: &[&(dyn tokio_postgres::types::ToSql + Sync)] = params![LOCK_CLASS];
-        // In this order: the locks are looked at when the last position is known.
+        // In this order: the locks must be read after the last position.
         let (last, taking) = join(client.query_one(&last, &[]), client.query(&taking, mark)).await;
         Ok((last.map_err(failed)?, taking.map_err(failed)?))
     };
-    let (last, taking) = tx.run_while_opening(asking).await?;
+    let (last, taking) = tx.run_while_opening(lookup).await?;
     let last: i64 = rows::get(&last, 0)?;
-    let mut settled = last;
+    let mut committed = last;
     for row in taking {
         let lower: i64 = rows::get(&row, 0)?;
-        // The nearest position below that has this lower half.
+        // The nearest position at or below `last` with this lower half.
         let behind = (last - lower) & 0xffff_ffff;
-        // One that is "behind" by nearly the whole range is ahead: taken meanwhile.
+        // A distance of nearly the whole range means a position after `last`, locked since.
         if behind < 0x8000_0000 {
-            settled = settled.min(last - behind);
+            committed = committed.min(last - behind);
         }
     }
     Ok(FeedEnd {
-        committed: settled,
+        committed,
         taken: last,
     })
 }
@@ -187,14 +187,14 @@ impl ChangeFeed for PostgresStore {
     }
 
     async fn wait_for_change(&self, after: Position) -> Result<bool, StoreError> {
-        let mut heard = self.inner.notifier.subscribe();
+        let mut notifications = self.inner.notifier.subscribe();
         loop {
-            heard.mark_unchanged();
+            notifications.mark_unchanged();
             if self.last_position().await? > after {
                 return Ok(true);
             }
-            // Whether told or not, it is looked at again: a word may have been lost.
-            if let Ok(Err(_)) = tokio::time::timeout(POLL_INTERVAL, heard.changed()).await {
+            // Poll even without a notification: it may have been lost.
+            if let Ok(Err(_)) = tokio::time::timeout(POLL_INTERVAL, notifications.changed()).await {
                 return Err(StoreError::Closed);
             }
         }
@@ -202,7 +202,7 @@ impl ChangeFeed for PostgresStore {
 }
 
 impl PostgresStore {
-    /// What happened after a position: to everybody, or to one owner.
+    /// Reads the changes after a position, of all owners or of one.
     async fn read_changes(
         &self,
         owner: Option<&Owner>,
@@ -215,35 +215,30 @@ impl PostgresStore {
     }
 }
 
-/// The position of the last change.
+/// The position of the last committed change.
 async fn read_last_position(tx: &Tx) -> Result<Position, Fault> {
-    let FeedEnd {
-        committed: settled, ..
-    } = read_feed_end(tx).await?;
-    read_last_position_upto(tx, settled).await
+    let FeedEnd { committed, .. } = read_feed_end(tx).await?;
+    read_last_position_upto(tx, committed).await
 }
 
-/// The last position that was taken, or that of the last change where nothing is being committed.
+/// The last position taken while commits are in progress, else that of the last change.
 async fn read_acknowledged_position(tx: &Tx) -> Result<Position, Fault> {
-    let FeedEnd {
-        committed: settled,
-        taken,
-    } = read_feed_end(tx).await?;
-    if settled < taken {
+    let FeedEnd { committed, taken } = read_feed_end(tx).await?;
+    if committed < taken {
         return Ok(to_position(taken));
     }
-    read_last_position_upto(tx, settled).await
+    read_last_position_upto(tx, committed).await
 }
 
-/// The position of the last change up to a position.
-async fn read_last_position_upto(tx: &Tx, settled: i64) -> Result<Position, Fault> {
+/// The position of the last change at or before `settled`.
+async fn read_last_position_upto(tx: &Tx, committed: i64) -> Result<Position, Fault> {
     let row = tx
         .query_opt(
             "finding the last change",
             "SELECT greatest(
                  coalesce((SELECT max(position) FROM throughline.entry WHERE position <= $1), 0),
                  coalesce((SELECT max(position) FROM throughline.change WHERE position <= $1), 0))",
-            params![settled],
+            params![committed],
         )
         .await?;
     Ok(match row {
@@ -258,13 +253,11 @@ async fn select_changes(
     after: Position,
     limit: usize,
 ) -> Result<Vec<Change>, Fault> {
-    let FeedEnd {
-        committed: settled, ..
-    } = read_feed_end(tx).await?;
+    let FeedEnd { committed, .. } = read_feed_end(tx).await?;
     let after = rows::u64_to_i64(after.0);
     let most = rows::u64_to_i64(limit as u64);
     let owner = owner.map(Owner::as_str);
-    let window = params![after, settled, most, owner];
+    let window = params![after, committed, most, owner];
     let columns = rows::ENTRY_COLUMNS;
     let sql = format!(
         "SELECT e.position, e.owner, s.id, {columns} FROM throughline.entry e
@@ -272,7 +265,7 @@ async fn select_changes(
          WHERE e.position > $1 AND e.position <= $2 AND ($4::text IS NULL OR e.owner = $4)
          ORDER BY e.position LIMIT $3"
     );
-    let appended = tx.query("reading what was appended", &sql, window).await?;
+    let appended = tx.query("reading appended entries", &sql, window).await?;
     let mut changes = appended
         .iter()
         .map(|row| {
@@ -311,7 +304,7 @@ fn decode_change_kind(row: &Row) -> Result<ChangeKind, StoreError> {
     let seq: Option<i64> = rows::get(row, 4)?;
     match SessionEvent::from_row(kind, seq.map(rows::seq_from_i64)) {
         Some(event) => Ok(event.into()),
-        None => Err(damaged("a change of no known kind", kind.to_owned())),
+        None => Err(damaged("a change of unknown kind", kind.to_owned())),
     }
 }
 

@@ -1,11 +1,11 @@
-//! Telling other processes that something happened, and being told.
+//! Notifies other processes of changes, and listens for their notifications.
 //!
-//! The database passes the word on; the tables are the truth. A process that missed a word
-//! finds what happened when it next looks, and looks every now and then in any case.
+//! Uses PostgreSQL's `LISTEN`/`NOTIFY` as a hint only; the tables are authoritative. A
+//! process that misses a notification finds the change when it next polls.
 //!
-//! The word is given after the commit and apart from it: transactions that notify are
-//! committed one after another, whoever's they are, and appends must not be. However many
-//! commits there were, one word is enough for all of them.
+//! Notifications are sent after the commit and in a transaction of their own: PostgreSQL
+//! serializes the commits of transactions that notify, which appends must avoid. One
+//! notification covers any number of commits.
 
 use std::fmt;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -19,20 +19,20 @@ use tokio_postgres::AsyncMessage;
 
 use crate::open::ConnectionConfig;
 
-/// What the word is passed on by.
+/// The `NOTIFY` channel.
 const CHANNEL: &str = "throughline";
 
-/// How long it takes until a lost connection for listening is made again.
+/// Delay before a lost listening connection is opened again.
 const RECONNECT_DELAY: Duration = Duration::from_millis(500);
 
-/// How long it is quiet after a word: each costs the database a transaction.
+/// Minimum time between two notifications, since each costs a transaction.
 const NOTIFY_INTERVAL: Duration = Duration::from_millis(10);
 
-/// Tells and is told that something happened.
+/// Sends and receives change notifications.
 pub(crate) struct ChangeNotifier {
     pool: Pool,
     connection: ConnectionConfig,
-    /// Something happened that others have not been told of.
+    /// Whether there is a change that other processes have not been notified of.
     pending: AtomicBool,
     requested: Arc<Notify>,
     changes: watch::Sender<u64>,
@@ -48,15 +48,15 @@ struct Tasks {
 
 impl fmt::Debug for ChangeNotifier {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Wake").finish_non_exhaustive()
+        f.debug_struct("ChangeNotifier").finish_non_exhaustive()
     }
 }
 
 impl ChangeNotifier {
-    pub(crate) fn new(pool: Pool, way: ConnectionConfig) -> Arc<Self> {
+    pub(crate) fn new(pool: Pool, connection: ConnectionConfig) -> Arc<Self> {
         Arc::new(Self {
             pool,
-            connection: way,
+            connection,
             pending: AtomicBool::new(false),
             requested: Arc::default(),
             changes: watch::Sender::new(0),
@@ -64,20 +64,20 @@ impl ChangeNotifier {
         })
     }
 
-    /// Something was committed: those who listen here know at once, others soon.
+    /// Reports a commit: wakes subscribers in this process now, and other processes soon.
     pub(crate) fn announce(self: &Arc<Self>) {
         self.changes.send_modify(|count| *count += 1);
         self.pending.store(true, Ordering::SeqCst);
         let mut tasks = self.tasks.lock().unwrap_or_else(PoisonError::into_inner);
         if tasks.sender.is_none() && !tasks.closed {
-            let (wake, told) = (Arc::downgrade(self), Arc::clone(&self.requested));
+            let (wake, requested) = (Arc::downgrade(self), Arc::clone(&self.requested));
             tasks.sender = Some(tokio::spawn(async move {
                 while let Some(wake) = wake.upgrade() {
                     wake.notify_others().await;
                     drop(wake);
-                    // The next word is for all that happens meanwhile.
+                    // The next notification covers everything committed during the pause.
                     tokio::time::sleep(NOTIFY_INTERVAL).await;
-                    told.notified().await;
+                    requested.notified().await;
                 }
             }));
         }
@@ -85,14 +85,15 @@ impl ChangeNotifier {
         self.requested.notify_one();
     }
 
-    /// Tells others, if there is anything they have not been told.
+    /// Notifies other processes if there is anything new.
     async fn notify_others(&self) {
         if !self.pending.swap(false, Ordering::SeqCst) {
             return;
         }
-        // If it cannot be told, others find out by looking.
+        // On failure, the others find the change by polling.
         if let Ok(client) = self.pool.get().await {
-            // A word need not outlive a crash, and must not hold the disk while appends wait for it.
+            // A notification need not survive a crash, and must not compete with appends
+            // for the disk.
             let sql = "SELECT set_config('synchronous_commit', 'off', true), pg_notify($1, '')";
             if let Ok(notify) = client.prepare_cached(sql).await {
                 let _ = client.query(&notify, &[&CHANNEL]).await;
@@ -100,17 +101,17 @@ impl ChangeNotifier {
         }
     }
 
-    /// Counts up whenever something may have happened.
+    /// Returns a counter that increases whenever something may have changed.
     pub(crate) fn subscribe(self: &Arc<Self>) -> watch::Receiver<u64> {
         let mut tasks = self.tasks.lock().unwrap_or_else(PoisonError::into_inner);
         if tasks.listener.is_none() && !tasks.closed {
-            let (way, heard) = (self.connection.clone(), self.changes.clone());
-            tasks.listener = Some(tokio::spawn(run_listener(way, heard)));
+            let (connection, changes) = (self.connection.clone(), self.changes.clone());
+            tasks.listener = Some(tokio::spawn(run_listener(connection, changes)));
         }
         self.changes.subscribe()
     }
 
-    /// Tells what is untold, and ends.
+    /// Stops the tasks and sends a pending notification.
     pub(crate) async fn close(&self) {
         let tasks = {
             let mut tasks = self.tasks.lock().unwrap_or_else(PoisonError::into_inner);
@@ -120,7 +121,7 @@ impl ChangeNotifier {
         };
         for task in [tasks.sender, tasks.listener].into_iter().flatten() {
             task.abort();
-            // Cancelled, as it was asked to be.
+            // The error is the cancellation requested above.
             let _ = task.await;
         }
         self.notify_others().await;
@@ -137,23 +138,24 @@ impl Drop for ChangeNotifier {
     }
 }
 
-/// Listens for as long as anybody may want to know.
-async fn run_listener(way: ConnectionConfig, heard: watch::Sender<u64>) {
+/// Listens for notifications until the task is aborted, reconnecting as needed.
+async fn run_listener(database: ConnectionConfig, changes: watch::Sender<u64>) {
     loop {
-        if let Ok((client, mut connection)) = way.config.connect(way.tls.clone()).await {
+        if let Ok((client, mut connection)) = database.config.connect(database.tls.clone()).await {
             let mut messages = futures_util::stream::poll_fn(move |cx| connection.poll_message(cx));
             let listening = async {
-                let asked = client.batch_execute(&format!("LISTEN {CHANNEL}")).await;
-                // Whatever was said before is looked for by whoever waits.
-                heard.send_modify(|count| *count += 1);
-                asked?;
+                let subscribed = client.batch_execute(&format!("LISTEN {CHANNEL}")).await;
+                // Notifications may have been missed while disconnected: have subscribers
+                // check.
+                changes.send_modify(|count| *count += 1);
+                subscribed?;
                 std::future::pending::<Result<(), tokio_postgres::Error>>().await
             };
             let hearing = async {
                 use futures_util::StreamExt as _;
                 while let Some(Ok(message)) = messages.next().await {
                     if let AsyncMessage::Notification(_) = message {
-                        heard.send_modify(|count| *count += 1);
+                        changes.send_modify(|count| *count += 1);
                     }
                 }
             };

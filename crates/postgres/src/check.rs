@@ -1,8 +1,8 @@
-//! Proving that what is derived follows from the logs.
+//! Verifies that everything derived matches the logs.
 //!
-//! Every log is read once, all in one state of the database. Logs are taken in the order
-//! they were made, so that a fork's origin has been folded before the fork, and its
-//! record at the fork is at hand when the fork's turn comes.
+//! Every log is read once, all in one snapshot. Logs are visited in the order in which they
+//! were created, so that a fork's origin is folded before the fork, and its record at the
+//! fork is available.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -22,12 +22,12 @@ use crate::{append, read};
 struct SessionLog {
     owner: Owner,
     session: SessionRow,
-    birth: String,
-    /// Removed, and kept for what forks share.
+    header: String,
+    /// The session was removed; the log is retained for forks that share its entries.
     is_removed: bool,
 }
 
-/// All logs, in the order they were made.
+/// Lists all logs in the order in which they were created.
 async fn list_logs(tx: &Tx) -> Result<Vec<SessionLog>, Fault> {
     let found = tx
         .query(
@@ -61,20 +61,20 @@ async fn list_logs(tx: &Tx) -> Result<Vec<SessionLog>, Fault> {
                 trashed: false,
                 segments: rows::to_segments(upto, bases),
             },
-            birth: rows::get(row, 5)?,
+            header: rows::get(row, 5)?,
             is_removed: rows::get(row, 6)?,
         })
     });
     Ok(logs.collect::<Result<_, StoreError>>()?)
 }
 
-/// The number and owner of every log.
+/// The owner and number of every log.
 pub(crate) async fn list_log_numbers(tx: &Tx) -> Result<Vec<(Owner, i64)>, Fault> {
     let logs = list_logs(tx).await?.into_iter();
     Ok(logs.map(|log| (log.owner, log.session.log)).collect())
 }
 
-/// Checks everything there is.
+/// Checks all sessions and attachments.
 pub(crate) async fn check(tx: &Tx, progress: ProgressCallback<'_>) -> Result<CheckReport, Fault> {
     let mut report = CheckReport::default();
     let logs = list_logs(tx).await?;
@@ -96,7 +96,7 @@ pub(crate) async fn check(tx: &Tx, progress: ProgressCallback<'_>) -> Result<Che
                 let what = error_chain(&error);
                 checking.report_derived(&what);
             }
-            // The database does not answer: that is no finding of what is in it.
+            // The database failed, which says nothing about the data.
             Err(fault) => return Err(fault),
         }
         progress(report.entries, total);
@@ -107,8 +107,7 @@ pub(crate) async fn check(tx: &Tx, progress: ProgressCallback<'_>) -> Result<Che
     Ok(report)
 }
 
-/// The forks whose last shared entry is in a log, by that log and entry: their logs, and
-/// how they were born.
+/// Forks by the log and entry of their last shared entry: the fork's log and header.
 type ForksByOrigin = HashMap<i64, BTreeMap<Seq, Vec<(i64, SessionHeader)>>>;
 
 async fn load_forks(tx: &Tx) -> Result<ForksByOrigin, Fault> {
@@ -126,9 +125,9 @@ async fn load_forks(tx: &Tx) -> Result<ForksByOrigin, Fault> {
     let mut forks = ForksByOrigin::new();
     for row in &found {
         let at = rows::seq_from_i64(rows::get(row, 1)?);
-        let birth = rows::decode_header(rows::get(row, 3)?)?;
+        let header = rows::decode_header(rows::get(row, 3)?)?;
         let of: &mut BTreeMap<_, Vec<_>> = forks.entry(rows::get(row, 0)?).or_default();
-        of.entry(at).or_default().push((rows::get(row, 2)?, birth));
+        of.entry(at).or_default().push((rows::get(row, 2)?, header));
     }
     Ok(forks)
 }
@@ -138,7 +137,7 @@ struct SessionCheck<'a> {
     tx: &'a Tx,
     log: &'a SessionLog,
     forks: Option<&'a BTreeMap<Seq, Vec<(i64, SessionHeader)>>>,
-    /// Records that forks start from, as far as their origins have been folded.
+    /// Records at which forks start, filled in as their origins are folded.
     fork_bases: &'a mut HashMap<i64, Record>,
     report: &'a mut CheckReport,
 }
@@ -150,7 +149,7 @@ impl SessionCheck<'_> {
             session: found,
             ..
         } = self.log;
-        let mut base = Record::new(&rows::decode_header(&self.log.birth)?);
+        let mut base = Record::new(&rows::decode_header(&self.log.header)?);
         match self.fork_bases.remove(&found.log) {
             Some(record) => base = record,
             None => {
@@ -197,14 +196,14 @@ impl SessionCheck<'_> {
         self.compare_attachments(&attachments).await
     }
 
-    /// Compares what is kept beside the log with what follows from it.
+    /// Compares the stored record, tags and columns with the fold of the log.
     async fn compare_stored(&mut self, check: LogChecker) -> Result<(), Fault> {
         let SessionLog {
             owner,
             session: found,
             ..
         } = self.log;
-        let kept = rows::load_record(self.tx, owner, found.log).await?;
+        let record = rows::load_record(self.tx, owner, found.log).await?;
         let of = params![owner.as_str(), found.log];
         let tags = self
             .tx
@@ -218,13 +217,13 @@ impl SessionCheck<'_> {
             .iter()
             .map(|row| rows::get::<String>(row, 0))
             .collect::<Result<BTreeSet<_>, _>>()?;
-        let named = kept.info.tags.iter();
+        let named = record.info.tags.iter();
         if tags
             != named
                 .map(|tag| rows::escape_nul(tag.as_str()).into_owned())
                 .collect()
         {
-            self.report_derived("its tags are not those of its card");
+            self.report_derived("its tags differ from those in its session info");
         }
         let columns = self
             .tx
@@ -239,7 +238,7 @@ impl SessionCheck<'_> {
             )
             .await?;
         if let Some(row) = columns {
-            let shown = rows::SessionColumns::of(&kept.info)?;
+            let shown = rows::SessionColumns::of(&record.info)?;
             let same = rows::get::<&str>(&row, 0)? == shown.status
                 && rows::get::<Option<String>>(&row, 1)? == shown.name
                 && rows::get::<Option<String>>(&row, 2)? == shown.project
@@ -247,10 +246,10 @@ impl SessionCheck<'_> {
                 && rows::get::<bool>(&row, 4)?
                 && rows::get::<bool>(&row, 5)?;
             if !same {
-                self.report_derived("what it is found by is not what its card says");
+                self.report_derived("its indexed columns do not match its session info");
             }
         }
-        self.report.findings.extend(check.finish(&kept));
+        self.report.findings.extend(check.finish(&record));
         Ok(())
     }
 
@@ -268,12 +267,12 @@ impl SessionCheck<'_> {
                 params![owner.as_str(), found.log],
             )
             .await?;
-        let noted = uses
+        let recorded = uses
             .iter()
             .map(|row| rows::decode_digest(rows::get(row, 0)?))
             .collect::<Result<BTreeSet<_>, _>>()?;
-        let mut not_noted = false;
-        for digest in named.difference(&noted) {
+        let mut unrecorded = false;
+        for digest in named.difference(&recorded) {
             let here = self
                 .tx
                 .query_opt(
@@ -283,22 +282,22 @@ impl SessionCheck<'_> {
                 )
                 .await?;
             if here.is_some() {
-                not_noted = true;
+                unrecorded = true;
             } else {
-                // Adopted without it, or lost: no rebuild brings it back.
+                // Imported without it, or lost: a rebuild cannot restore it.
                 self.report.findings.push(Finding::Blob {
                     digest: *digest,
                     missing: true,
                 });
             }
         }
-        if not_noted || !noted.is_subset(named) {
-            self.report_derived("the attachments noted for it are not those its entries name");
+        if unrecorded || !recorded.is_subset(named) {
+            self.report_derived("its recorded attachments differ from those its entries name");
         }
         Ok(())
     }
 
-    /// Tells of the entry that cannot be read, which the error knows where it knows it.
+    /// Reports an entry that cannot be read: the one that the error names, else `next`.
     fn report_unreadable(&mut self, next: Seq, fault: Fault) -> Result<(), Fault> {
         let (seq, what) = match fault {
             Fault::Store(StoreError::MissingEntry { seq }) => (seq, "it is missing".to_owned()),
@@ -322,38 +321,38 @@ impl SessionCheck<'_> {
         });
     }
 
-    /// Records are kept where they are looked for, and nowhere else.
+    /// Reports snapshots that are missing or where none belongs.
     fn check_snapshot_positions(&mut self, snapshots: &BTreeMap<Seq, String>, head: Seq) {
         let shared = self.log.session.shared;
         for seq in snapshots.keys() {
             let own = *seq > shared && *seq <= head;
             if *seq != shared && !(own && append::is_snapshot_due(*seq)) {
-                self.report_derived(&format!("a record is kept at entry {seq}, out of place"));
+                self.report_derived(&format!("unexpected record snapshot at entry {seq}"));
             }
         }
         let expected = (shared.0.max(1)..=head.0).map(Seq);
         for seq in expected.filter(|seq| *seq == shared || append::is_snapshot_due(*seq)) {
             if !snapshots.contains_key(&seq) {
-                self.report_derived(&format!("no record is kept at entry {seq}"));
+                self.report_derived(&format!("missing record snapshot at entry {seq}"));
             }
         }
     }
 
-    /// What hangs on the record as it is at this entry.
+    /// Checks the snapshot at this entry, and computes the base of the forks made here.
     fn check_at_head(&mut self, record: &Record, snapshots: &BTreeMap<Seq, String>) {
         let seq = record.info.head;
         if let Some(json) = snapshots.get(&seq)
             && serde_json::from_str::<Record>(json).ok().as_ref() != Some(record)
         {
             self.report_derived(&format!(
-                "the record kept at entry {seq} is not the fold up to there"
+                "the record snapshot at entry {seq} differs from the fold of the log"
             ));
         }
-        for (fork, birth) in self.forks.and_then(|f| f.get(&seq)).into_iter().flatten() {
-            let (completed, base) = record.fork(birth.clone());
-            // If what the birth was completed with has been erased since, the fork's
-            // own fold is the judge.
-            if completed == *birth {
+        for (fork, header) in self.forks.and_then(|f| f.get(&seq)).into_iter().flatten() {
+            let (completed, base) = record.fork(header.clone());
+            // If they differ, inherited content was erased after the fork; the fork's own
+            // fold decides.
+            if completed == *header {
                 self.fork_bases.insert(*fork, base);
             }
         }
@@ -363,7 +362,7 @@ impl SessionCheck<'_> {
 async fn load_snapshots(tx: &Tx, owner: &Owner, log: i64) -> Result<BTreeMap<Seq, String>, Fault> {
     let found = tx
         .query(
-            "reading records that were kept",
+            "reading record snapshots",
             "SELECT seq, json FROM throughline.snapshot WHERE owner = $1 AND log = $2",
             params![owner.as_str(), log],
         )
@@ -374,7 +373,7 @@ async fn load_snapshots(tx: &Tx, owner: &Owner, log: i64) -> Result<BTreeMap<Seq
     Ok(snapshots.collect::<Result<_, StoreError>>()?)
 }
 
-/// Entries that no log has.
+/// Reports entries that belong to no log.
 async fn find_stray_entries(
     tx: &Tx,
     logs: &[SessionLog],
@@ -414,7 +413,7 @@ async fn find_stray_entries(
     Ok(())
 }
 
-/// Attachments a page at a time: they may be large.
+/// Verifies attachments page by page, since they may be large.
 async fn check_blobs(tx: &Tx, report: &mut CheckReport) -> Result<(), Fault> {
     let (mut owner, mut after) = (String::new(), Vec::<u8>::new());
     loop {

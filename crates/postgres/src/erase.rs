@@ -1,7 +1,7 @@
-//! Taking content out for good.
+//! Erases the content of entries permanently.
 //!
-//! What the database itself still holds of it, in rows not yet vacuumed and in its log of
-//! changes, goes when the database cleans up: see docs/scale.md.
+//! Copies in dead rows and in the write-ahead log remain until PostgreSQL vacuums and
+//! recycles them: see docs/scale.md.
 
 use std::collections::BTreeSet;
 
@@ -39,7 +39,7 @@ async fn erase(
     let (owner, doing) = (&of.owner, "erasing entries");
     rows::lock_owner(tx, owner).await?;
     let found = rows::find_live_session(tx, of).await?;
-    // How sessions hang together cannot change while the owner is locked.
+    // Fork relations cannot change while the owner is locked.
     let homes: BTreeSet<i64> = entries.iter().map(|seq| found.log_holding(*seq)).collect();
     let concerned = find_affected_logs(tx, owner, found.log, &homes).await?;
     lock_heads(tx, owner, &concerned).await?;
@@ -51,7 +51,7 @@ async fn erase(
         for stored in read::read_page(tx, owner, &found, ReadRange::between(*seq, *seq, 1)).await? {
             let erased = stored
                 .to_tombstone(reason)
-                .map_err(|error| damaged("a tombstone has no JSON", error))?;
+                .map_err(|error| damaged("a tombstone cannot be encoded as JSON", error))?;
             let at = params![owner.as_str(), home, rows::seq_to_i64(*seq), erased.payload];
             tx.execute(
                 doing,
@@ -86,7 +86,7 @@ async fn erase(
     Ok(())
 }
 
-/// The logs whose records follow from entries of these: they themselves and their forks.
+/// The logs whose records depend on entries of these logs: themselves and their forks.
 async fn find_affected_logs(
     tx: &Tx,
     owner: &Owner,
@@ -109,7 +109,7 @@ async fn find_affected_logs(
     Ok(concerned)
 }
 
-/// Locks the heads of logs, in the order of their numbers.
+/// Locks the `head` rows of logs, in log order.
 pub(crate) async fn lock_heads(tx: &Tx, owner: &Owner, logs: &BTreeSet<i64>) -> Result<(), Fault> {
     let logs: Vec<i64> = logs.iter().copied().collect();
     tx.execute(

@@ -1,4 +1,4 @@
-//! From the database's errors to ours: the one place where they meet.
+//! Classifies database errors and converts them to [`StoreError`].
 
 use std::time::Duration;
 
@@ -6,41 +6,41 @@ use deadpool_postgres::{PoolError, TimeoutType};
 use throughline_store::{BatchFault, BoxError, StoreError};
 use tokio_postgres::error::SqlState;
 
-/// Why something was not done.
+/// Why an operation failed, before it is decided whether to retry.
 #[derive(Debug)]
 pub(crate) enum Fault {
-    /// The store's own refusal.
+    /// A refusal by the store itself.
     Store(StoreError),
-    /// The database said no, or nothing any more.
+    /// The database returned an error, or the connection was lost.
     Database {
-        /// What was being done.
+        /// The operation in progress.
         during: &'static str,
-        /// What it said.
+        /// The driver's error.
         error: tokio_postgres::Error,
     },
-    /// There is no connection to be had.
+    /// No connection was available.
     NoConnection {
-        /// What was being done.
+        /// The operation in progress.
         during: &'static str,
-        /// Why not.
+        /// Why there was none.
         source: BoxError,
-        /// Whether all of our own are in use.
+        /// Whether all pooled connections are in use.
         pool_exhausted: bool,
     },
-    /// The connection was lost after a commit was sent and before its result came: nobody
-    /// knows whether it took place.
+    /// The connection was lost after a commit was sent and before its result arrived; the
+    /// commit may or may not have succeeded.
     CommitLost {
         /// How it was lost.
         source: BoxError,
     },
 }
 
-/// What a database error was, said of what was being done.
+/// Attaches the operation in progress to a database error.
 pub(crate) fn during(during: &'static str) -> impl Fn(tokio_postgres::Error) -> Fault + Copy {
     move |error| Fault::Database { during, error }
 }
 
-/// What an error means that came in place of the result of a commit.
+/// Classifies an error received in place of a commit's result.
 pub(crate) fn commit_failure(error: tokio_postgres::Error) -> Fault {
     if is_connection_lost(&error) {
         let source = Box::new(error);
@@ -49,7 +49,7 @@ pub(crate) fn commit_failure(error: tokio_postgres::Error) -> Fault {
     during("committing")(error)
 }
 
-/// Something in a row is not what this program writes.
+/// A row holds something that this program does not write.
 pub(crate) fn damaged(what: impl Into<String>, source: impl Into<BoxError>) -> StoreError {
     StoreError::DamagedStore {
         what: what.into(),
@@ -64,7 +64,7 @@ impl From<StoreError> for Fault {
 }
 
 impl Fault {
-    /// No connection from the pool.
+    /// Converts a failure to get a pooled connection.
     pub(crate) fn from_pool_error(during: &'static str, error: PoolError) -> Self {
         match error {
             PoolError::Backend(error) => Self::Database { during, error },
@@ -77,7 +77,7 @@ impl Fault {
                 during,
                 source: std::io::Error::new(
                     std::io::ErrorKind::TimedOut,
-                    "the database does not answer",
+                    "the database does not respond",
                 )
                 .into(),
                 pool_exhausted: false,
@@ -98,7 +98,7 @@ impl Fault {
         }
     }
 
-    /// Whether the database said one of these.
+    /// Whether the database returned one of these codes.
     pub(crate) fn is_one_of(&self, codes: &[SqlState]) -> bool {
         self.code().is_some_and(|code| codes.contains(code))
     }
@@ -112,17 +112,17 @@ impl Fault {
         }
     }
 
-    /// Whether a commit was sent whose result is not known.
+    /// Whether a commit was sent whose result is unknown.
     pub(crate) fn is_outcome_unknown(&self) -> bool {
         matches!(self, Self::CommitLost { .. })
     }
 
-    /// Whether a lock that others hold was not released in time.
+    /// Whether a lock held by another transaction was not released in time.
     pub(crate) fn is_locked(&self) -> bool {
         self.is_one_of(&[SqlState::LOCK_NOT_AVAILABLE])
     }
 
-    /// Whose fault it is that a batch was rolled back.
+    /// What caused a batch to be rolled back.
     pub(crate) fn batch_fault(&self) -> BatchFault {
         match self {
             Self::Store(StoreError::Closed) => BatchFault::Permanent,
@@ -136,7 +136,7 @@ impl Fault {
         }
     }
 
-    /// The failure to report after retrying for so long.
+    /// The error to report after retrying for this long.
     pub(crate) fn into_final_error(self, after: Duration) -> StoreError {
         match self {
             Self::Database { during, .. } if self.is_locked() => StoreError::Busy {
@@ -147,13 +147,14 @@ impl Fault {
         }
     }
 
-    /// Whether trying again may help: others were in the way, or the database was away.
+    /// Whether a retry may succeed: a conflict with other transactions, or an unavailable
+    /// database.
     pub(crate) fn is_transient(&self) -> bool {
         let in_the_way = [
             SqlState::T_R_SERIALIZATION_FAILURE,
             SqlState::T_R_DEADLOCK_DETECTED,
             SqlState::TOO_MANY_CONNECTIONS,
-            // Somebody else made the same thing at the same time: it is there now.
+            // Another transaction inserted the same row concurrently; a retry will find it.
             SqlState::UNIQUE_VIOLATION,
         ];
         self.is_connection_lost()
@@ -162,8 +163,8 @@ impl Fault {
             || self.is_one_of(&in_the_way)
     }
 
-    /// Whether statements prepared earlier no longer hold: the schema has changed, or a
-    /// proxy has given us another server's connection.
+    /// Whether prepared statements are no longer valid: the schema has changed, or a proxy
+    /// switched us to another server connection.
     pub(crate) fn is_stale_statement(&self) -> bool {
         let code = self.code();
         code == Some(&SqlState::INVALID_SQL_STATEMENT_NAME)
@@ -173,8 +174,8 @@ impl Fault {
     }
 }
 
-/// Whether the database could not be reached and may be later: it is down or starting, or has
-/// no connection to spare. A wrong password or name is none of these.
+/// Whether the database is temporarily unreachable: down, starting, or out of connections.
+/// A wrong password or database name does not count.
 pub fn is_unavailable(error: &StoreError) -> bool {
     let StoreError::Backend { source, .. } = error else {
         return matches!(error, StoreError::Busy { .. });
@@ -186,7 +187,7 @@ pub fn is_unavailable(error: &StoreError) -> bool {
         })
 }
 
-/// Whether everybody would be refused: no room, no rights, read-only, a schema that is gone.
+/// Whether every write would fail: disk full, no permission, read-only, or missing schema.
 fn affects_all_writes(code: &SqlState) -> bool {
     const CLASSES: [&str; 7] = ["25", "28", "3D", "3F", "53", "58", "F0"];
     let gone = [SqlState::UNDEFINED_TABLE, SqlState::UNDEFINED_FUNCTION];
@@ -204,7 +205,7 @@ pub(crate) fn is_connection_lost(error: &tokio_postgres::Error) -> bool {
                 SqlState::IDLE_IN_TRANSACTION_SESSION_TIMEOUT,
             ]
             .contains(code)
-            // A connection that sat idle for too long.
+            // Idle session timeout.
             || code.code() == "57P05"
     });
     ended || error.is_closed() || (error.code().is_none() && is_io_error(error))
@@ -214,7 +215,7 @@ fn is_io_error(error: &tokio_postgres::Error) -> bool {
     let mut cause = std::error::Error::source(error);
     while let Some(inner) = cause {
         if let Some(io) = inner.downcast_ref::<std::io::Error>() {
-            // A server whose certificate will not do is not one that was away.
+            // A rejected certificate does not count as a lost connection.
             let why = io.get_ref();
             return why.is_none_or(|why| why.downcast_ref::<rustls::Error>().is_none());
         }

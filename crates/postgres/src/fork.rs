@@ -1,4 +1,4 @@
-//! Forks: a row, a few references, and no copying.
+//! Creates forks: one session row and a few references; no entries are copied.
 
 use throughline_model::{
     Digest, Entry, Lineage, Owner, Record, Seq, SessionHeader, SessionId, SessionRef,
@@ -23,7 +23,7 @@ impl PostgresStore {
         &self,
         of: &SessionRef,
         at: Seq,
-        birth: &SessionHeader,
+        header: &SessionHeader,
     ) -> Result<Record, StoreError> {
         let record = retry(self.inner.time_limit, |_| {
             Box::pin(async move {
@@ -31,7 +31,7 @@ impl PostgresStore {
                 let forking = async {
                     rows::lock_owner(&tx, &of.owner).await?;
                     let mut notes = PendingChanges::default();
-                    let record = fork(&tx, of, at, birth.clone(), &mut notes).await?;
+                    let record = fork(&tx, of, at, header.clone(), &mut notes).await?;
                     notes.write(&tx).await?;
                     Ok(record)
                 };
@@ -45,12 +45,12 @@ impl PostgresStore {
     }
 }
 
-/// Makes a fork of `of` at `at`. The owner is locked.
+/// Creates a fork of `of` at `at`. The caller holds the owner's lock.
 async fn fork(
     tx: &Tx,
     of: &SessionRef,
     at: Seq,
-    mut birth: SessionHeader,
+    mut header: SessionHeader,
     notes: &mut PendingChanges,
 ) -> Result<Record, Fault> {
     let owner = &of.owner;
@@ -63,7 +63,7 @@ async fn fork(
         }
         .into());
     }
-    birth.lineage = Lineage::Forked {
+    header.lineage = Lineage::Forked {
         session: of.id.clone(),
         at,
     };
@@ -75,18 +75,18 @@ async fn fork(
     } else {
         load_record_at(tx, owner, &found, at).await?
     };
-    let (birth, record) = record.fork(birth);
+    let (header, record) = record.fork(header);
 
-    let session = owner.session(&birth.id);
-    if let Some(there) = rows::find_session(tx, &session).await? {
-        if !there.trashed && rows::load_header(tx, owner, there.log).await? == birth {
-            return rows::load_record(tx, owner, there.log).await;
+    let session = owner.session(&header.id);
+    if let Some(existing) = rows::find_session(tx, &session).await? {
+        if !existing.trashed && rows::load_header(tx, owner, existing.log).await? == header {
+            return rows::load_record(tx, owner, existing.log).await;
         }
-        return Err(StoreError::SessionExists(birth.id).into());
+        return Err(StoreError::SessionExists(header.id).into());
     }
-    refuse_taken_key(tx, owner, &birth).await?;
-    let fork = insert_session(tx, owner, &birth, at, &record).await?;
-    notes.add(owner, &birth.id, SessionEvent::Created);
+    refuse_taken_key(tx, owner, &header).await?;
+    let fork = insert_session(tx, owner, &header, at, &record).await?;
+    notes.add(owner, &header.id, SessionEvent::Created);
     if at > Seq::ZERO {
         record_inherited(tx, owner, fork, &found, at).await?;
     }
@@ -94,8 +94,8 @@ async fn fork(
     Ok(record)
 }
 
-/// Notes whose entries a fork shares: those its origin shares before the fork, and then
-/// those of the log that the last shared entry is in.
+/// Records which logs a fork shares entries of: those that its origin shares before the
+/// fork point, then the log that holds the last shared entry.
 async fn record_inherited(
     tx: &Tx,
     owner: &Owner,
@@ -104,7 +104,7 @@ async fn record_inherited(
     at: Seq,
 ) -> Result<(), Fault> {
     tx.execute(
-        "noting what a fork shares",
+        "recording what a fork shares",
         "INSERT INTO throughline.inherits (owner, log, upto, base)
          SELECT owner, $2::bigint, upto, base FROM throughline.inherits
          WHERE owner = $1 AND log = $3 AND upto < $4
@@ -121,8 +121,7 @@ async fn record_inherited(
     Ok(())
 }
 
-/// The record of the log that an entry is in, as it was at that entry: the nearest one
-/// kept, and the few entries after it.
+/// The record of a log as of an entry: the nearest snapshot, and the few entries after it.
 async fn load_record_at(
     tx: &Tx,
     owner: &Owner,
@@ -132,7 +131,7 @@ async fn load_record_at(
     let home = found.log_holding(at);
     let row = tx
         .query_opt(
-            "finding a record",
+            "finding a snapshot",
             "SELECT json FROM throughline.snapshot
              WHERE owner = $1 AND log = $2 AND seq <= $3 ORDER BY seq DESC LIMIT 1",
             params![owner.as_str(), home, rows::seq_to_i64(at)],
@@ -146,20 +145,20 @@ async fn load_record_at(
     Ok(record)
 }
 
-/// What became of an append to a fork: where its entries are placed, or the entries
-/// themselves where they were there already.
+/// The outcome of an append to a fork: the numbers and digests assigned, or the entries
+/// themselves if they were already stored.
 pub(crate) type ForkAppendOutcome = (
     SessionId,
     AppendKind,
     Result<(Option<Seq>, Vec<(Seq, Digest)>), Vec<Entry>>,
 );
 
-/// Puts an append that came late into a fork, which is made if it is not there.
+/// Appends to a fork, which is created if it does not exist.
 pub(crate) async fn append_to_fork(
     tx: &Tx,
     of: &SessionRef,
     at: Seq,
-    birth: &SessionHeader,
+    header: &SessionHeader,
     fork_ref: &SessionRef,
     prepared: &PreparedAppend,
 ) -> Result<ForkAppendOutcome, Fault> {
@@ -168,39 +167,45 @@ pub(crate) async fn append_to_fork(
     append::lock_blobs(tx, owner, &prepared.attachments).await?;
     let mut notes = PendingChanges::default();
     if rows::find_session(tx, fork_ref).await?.is_none() {
-        fork(tx, of, at, birth.clone(), &mut notes).await?;
+        fork(tx, of, at, header.clone(), &mut notes).await?;
     }
     let found = rows::lock_live_session(tx, fork_ref).await?;
     let ids: Vec<_> = prepared.append.entries.iter().map(|new| new.id).collect();
-    let there = append::locate_entries(tx, owner, &found, &ids).await?;
+    let existing = append::locate_entries(tx, owner, &found, &ids).await?;
     let mut record = rows::load_record(tx, owner, found.log).await?;
     let session = fork_ref.id.clone();
     let holds = lease::holds_lease(tx, owner, prepared.append.fence.as_ref()).await?;
-    match decide_append(&session, record.info.head, &prepared.append, &there, holds)? {
+    match decide_append(
+        &session,
+        record.info.head,
+        &prepared.append,
+        &existing,
+        holds,
+    )? {
         AppendDecision::Repeat(start) => {
             let entries = read::read_decoded(tx, owner, &found, start, ids.len()).await?;
             Ok((session, AppendKind::Repeated, Err(entries)))
         }
         AppendDecision::Append { rebased } => {
-            let (mut new_rows, mut kept) = (EntryRows::default(), Vec::new());
-            let places = chain_entries(
+            let (mut new_rows, mut snapshots) = (EntryRows::default(), Vec::new());
+            let assigned = chain_entries(
                 owner,
                 found.log,
                 &mut record,
                 prepared,
                 rebased,
                 &mut new_rows,
-                &mut kept,
+                &mut snapshots,
             )?;
             let positions = notes.write_and_take_positions(tx, new_rows.len()).await?;
             new_rows.write(tx, &positions).await?;
             rows::write_record(tx, owner, found.log, &record).await?;
-            for record in &kept {
+            for record in &snapshots {
                 write_snapshot(tx, owner, found.log, record).await?;
             }
             append::record_blob_uses(tx, owner, found.log, &prepared.attachments).await?;
-            Ok((session, AppendKind::Forked, Ok((rebased, places))))
+            Ok((session, AppendKind::Forked, Ok((rebased, assigned))))
         }
-        AppendDecision::Fork(_) => Err(StoreError::Unsupported("fork without a birth").into()),
+        AppendDecision::Fork(_) => Err(StoreError::Unsupported("fork without a header").into()),
     }
 }

@@ -1,4 +1,4 @@
-//! Bringing in a log as it is, digests and all.
+//! Imports a log verbatim, keeping its entry numbers and digests.
 
 use throughline_model::{Owner, Record, Seq, SessionHeader, StoredEntry};
 use throughline_store::{
@@ -20,56 +20,57 @@ impl PostgresStore {
     pub(crate) async fn import_entries(
         &self,
         owner: &Owner,
-        birth: &SessionHeader,
+        header: &SessionHeader,
         entries: &[StoredEntry],
     ) -> Result<u64, StoreError> {
-        let adopted =
-            in_write_transaction!(self, owner, |tx| insert_imported(tx, owner, birth, entries)
-                .await)?;
+        let adopted = in_write_transaction!(self, owner, |tx| insert_imported(
+            tx, owner, header, entries
+        )
+        .await)?;
         self.inner.writer.notify_committed();
         Ok(adopted)
     }
 }
 
-/// Brings in a log as it is, after checking that it continues what is there.
+/// Inserts the entries after checking that they continue the stored log.
 async fn insert_imported(
     tx: &Tx,
     owner: &Owner,
-    birth: &SessionHeader,
+    header: &SessionHeader,
     entries: &[StoredEntry],
 ) -> Result<u64, Fault> {
-    let to = owner.session(&birth.id);
+    let to = owner.session(&header.id);
     let mut notes = PendingChanges::default();
     if rows::find_session(tx, &to).await?.is_none() {
-        refuse_taken_key(tx, owner, birth).await?;
-        insert_session(tx, owner, birth, Seq::ZERO, &Record::new(birth)).await?;
-        notes.add(owner, &birth.id, SessionEvent::Created);
+        refuse_taken_key(tx, owner, header).await?;
+        insert_session(tx, owner, header, Seq::ZERO, &Record::new(header)).await?;
+        notes.add(owner, &header.id, SessionEvent::Created);
     }
     let found = rows::lock_live_session(tx, &to).await?;
     refuse_divergence(tx, owner, &found, entries).await?;
     let mut record = rows::load_record(tx, owner, found.log).await?;
-    let (mut new_rows, mut kept) = (EntryRows::default(), Vec::new());
+    let (mut new_rows, mut snapshots) = (EntryRows::default(), Vec::new());
     let mut attachments = Vec::new();
     for stored in entries {
-        let card = &record.info;
+        let info = &record.info;
         let diverged = || StoreError::Moved {
-            id: birth.id.clone(),
+            id: header.id.clone(),
             expected: Seq(stored.seq.0.saturating_sub(1)),
-            found: card.head,
+            found: info.head,
         };
         if stored.seq <= found.head {
             continue;
         }
-        if stored.seq != card.head.next() {
+        if stored.seq != info.head.next() {
             return Err(diverged().into());
         }
         refuse_large_entry(&stored.payload)?;
-        verify_entry(&to.id, stored, &card.digest)?;
+        verify_entry(&to.id, stored, &info.digest)?;
         let entry = decode_entry(&to.id, stored)?;
         record.apply(&entry);
         new_rows.push(owner, found.log, stored.clone());
         if is_snapshot_due(stored.seq) {
-            kept.push(record.clone());
+            snapshots.push(record.clone());
         }
         let message = entry.message().into_iter();
         attachments.extend(
@@ -83,10 +84,10 @@ async fn insert_imported(
         let positions = notes.write_and_take_positions(tx, new).await?;
         new_rows.write(tx, &positions).await?;
         rows::write_record(tx, owner, found.log, &record).await?;
-        for record in &kept {
+        for record in &snapshots {
             append::write_snapshot(tx, owner, found.log, record).await?;
         }
-        // Those that are not here may yet come.
+        // Attachments that are not stored yet may be imported later.
         let mut here = Vec::new();
         for digest in attachments {
             if lock_blob(tx, owner, &digest).await? {
@@ -100,7 +101,7 @@ async fn insert_imported(
     Ok(new as u64)
 }
 
-/// Refuses a log that differs from what is there.
+/// Refuses a log that differs from the entries already stored.
 async fn refuse_divergence(
     tx: &Tx,
     owner: &Owner,
@@ -111,7 +112,7 @@ async fn refuse_divergence(
     let (Some(first), Some(last)) = (old.first(), old.last()) else {
         return Ok(());
     };
-    let mut kept = Vec::new();
+    let mut digests = Vec::new();
     let mut next = first.seq;
     while next <= last.seq {
         let page =
@@ -120,12 +121,12 @@ async fn refuse_divergence(
             break;
         };
         next = last.seq.next();
-        kept.extend(page.iter().map(|entry| (entry.seq, entry.digest)));
+        digests.extend(page.iter().map(|entry| (entry.seq, entry.digest)));
     }
     for stored in old {
-        let same = kept
+        let same = digests
             .binary_search_by_key(&stored.seq, |(seq, _)| *seq)
-            .is_ok_and(|place| kept[place].1 == stored.digest);
+            .is_ok_and(|index| digests[index].1 == stored.digest);
         if !same {
             return Err(StoreError::Moved {
                 id: found.id.clone(),

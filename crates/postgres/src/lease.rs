@@ -1,4 +1,4 @@
-//! Leases: work that one process at a time does on this database.
+//! Leases: named locks with an expiry, for work that one process at a time does.
 
 use std::time::Duration;
 
@@ -12,12 +12,11 @@ use crate::open::PostgresStore;
 use crate::rows;
 use crate::tx::Tx;
 
-/// The time in microseconds, by the database's clock: as it is now, not when the
-/// transaction began.
+/// The database's current time in microseconds: now, not when the transaction began.
 const NOW_SQL: &str = "(extract(epoch FROM clock_timestamp()) * 1000000)::bigint";
 
-/// Whether what is written under this may still be. It stays so until the transaction ends:
-/// whoever takes the lease waits for that.
+/// Whether the fencing tokens are still current. The answer holds until the transaction
+/// ends, since acquiring the lease waits for the row lock taken here.
 pub(crate) async fn holds_lease(
     tx: &Tx,
     owner: &Owner,
@@ -46,13 +45,13 @@ pub(crate) async fn holds_lease(
     Ok(true)
 }
 
-/// The SQL of [`throughline_store::is_in_effect`], of a row called `held`.
+/// The SQL of [`throughline_store::is_in_effect`], for a row named `held`.
 fn in_effect_sql() -> String {
     let correction = duration_micros(MAX_CLOCK_CORRECTION);
     format!("held.granted_at <= {NOW_SQL} + {correction} AND held.expires_at > {NOW_SQL}")
 }
 
-/// Refuses what is written under a lease that is another's.
+/// Refuses a write under a lease that has been lost.
 pub(crate) async fn refuse_lost_lease(
     tx: &Tx,
     owner: &Owner,
@@ -70,7 +69,7 @@ fn duration_micros(term: Duration) -> i64 {
     i64::try_from(term.as_micros()).unwrap_or(i64::MAX / 2)
 }
 
-/// Takes a lease that nobody has, or that has run out, or that is the holder's own.
+/// Acquires a lease that is free, expired, or already the holder's own.
 async fn acquire(
     tx: &Tx,
     owner: &Owner,
@@ -78,7 +77,7 @@ async fn acquire(
     holder: &str,
     term: Duration,
 ) -> Result<Lease, Fault> {
-    let doing = "taking a lease";
+    let doing = "acquiring a lease";
     let (key, who) = (rows::escape_nul(name), rows::escape_nul(holder));
     let sql = format!(
         "INSERT INTO throughline.lease AS held
@@ -104,7 +103,7 @@ async fn acquire(
         )
         .await?;
     let Some(row) = taken else {
-        // The row is locked by what was just tried, and so still there.
+        // The attempt above locked the row, so it still exists.
         let held = tx
             .query_opt(
                 doing,
@@ -155,7 +154,7 @@ async fn renew(tx: &Tx, lease: &Lease, term: Duration) -> Result<Lease, Fault> {
 
 async fn release(tx: &Tx, lease: &Lease) -> Result<(), Fault> {
     tx.execute(
-        "giving a lease back",
+        "releasing a lease",
         "DELETE FROM throughline.lease WHERE owner = $1 AND name = $2 AND number = $3",
         params![
             lease.owner.as_str(),
@@ -193,7 +192,7 @@ async fn peek(tx: &Tx, owner: &Owner, name: &str) -> Result<Option<Lease>, Fault
     }))
 }
 
-/// Every lease there is.
+/// Lists all leases, including expired ones.
 pub(crate) async fn list_leases(tx: &Tx) -> Result<Vec<Lease>, Fault> {
     let found = tx
         .query(

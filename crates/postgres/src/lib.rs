@@ -1,18 +1,17 @@
-//! The store for more than one machine: a PostgreSQL database, and any number of
-//! programs over it.
+//! The PostgreSQL store: durable sessions shared by any number of processes and machines.
 //!
-//! All appends of a process go through one writer, which takes whatever is waiting,
-//! applies it in one transaction and answers everybody once it is durable, as the
-//! embedded store does. Everything else has transactions of its own on a few pooled
-//! connections. Processes meet at the rows of `head`: whoever writes to a session locks
-//! its row there first, always in the same order.
+//! All appends of a process go through one writer, which commits everything queued in one
+//! transaction and replies once it is durable, as the embedded store does. All other
+//! operations run in their own transactions on a small connection pool. Processes
+//! coordinate through the rows of `head`: a transaction that writes to a session first
+//! locks its row there, always in the same order.
 //!
-//! Owners are kept apart twice: every statement names the owner, and every transaction
-//! tells the database on whose behalf it is, which lets no other rows be seen.
+//! Owners are isolated twice: every statement names the owner, and every transaction sets
+//! the owner for row-level security, which hides all other rows.
 //!
-//! What is stored, and what of it is derived, is told in the migrations.
+//! The migrations document what is stored and which parts of it are derived.
 
-/// What a statement is given, whatever the values are.
+/// The parameters of a statement, of any types.
 macro_rules! params {
     ($($value:expr),* $(,)?) => {
         &[$(&$value as &(dyn tokio_postgres::types::ToSql + Sync)),*]

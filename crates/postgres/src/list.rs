@@ -1,4 +1,4 @@
-//! Finding sessions: walks along an index, touching no log.
+//! Lists, counts and finds sessions through indexes, without reading any log.
 
 use std::fmt::Write as _;
 
@@ -16,11 +16,11 @@ use crate::open::PostgresStore;
 use crate::rows::{self, FROM_SESSIONS, INFO_COLUMN_COUNT, INFO_COLUMNS};
 use crate::tx::{Params, PlannerHints, Tx};
 
-/// The keys of the program's own sessions, as a range that the index of keys can answer:
-/// the colon that ends their prefix is followed by a semicolon.
+/// Matches the keys of internal sessions as a range, so that the index on keys can be used:
+/// a semicolon follows the colon that ends their prefix.
 const INTERNAL_KEYS: &str = "s.key >= 'throughline:' AND s.key < 'throughline;'";
 
-/// A filter as SQL: conditions, and the values they stand for.
+/// A filter as SQL: the conditions and their parameters.
 struct FilterSql {
     sql: String,
     values: Vec<Box<dyn ToSql + Sync + Send>>,
@@ -60,7 +60,7 @@ impl FilterSql {
             conditions.and(|n| format!("s.parent = ${n}"), parent.to_string());
         }
         if let Some(status) = filter.status {
-            // As a literal, so that the index of what is archived can be used.
+            // A literal, so that the partial index on archived sessions can be used.
             let _ = write!(conditions.sql, " AND s.status = '{}'", status.as_str());
         }
         if let Some(since) = filter.since {
@@ -68,7 +68,7 @@ impl FilterSql {
             conditions.and(|n| format!("h.last_activity >= ${n}"), micros);
         }
         if !filter.include_internal {
-            // A row without a key has no answer to give, which is not a yes.
+            // For a row without a key the condition is NULL, which must count as false.
             let _ = write!(conditions.sql, " AND NOT coalesce({INTERNAL_KEYS}, false)");
         }
         conditions
@@ -112,7 +112,7 @@ async fn list(
     if let Some(cursor) = after {
         conditions.start_after(cursor);
     }
-    // One more than asked for tells whether there is another page.
+    // One extra row shows whether there is another page.
     let wanted = rows::u64_to_i64(limit.saturating_add(1) as u64);
     conditions.values.push(Box::new(wanted));
     let sql = format!(
@@ -121,14 +121,14 @@ async fn list(
         conditions.values.len()
     );
     if filter.scope == SessionScope::Live && filter.status.is_none() && filter.parent.is_none() {
-        // In the order of the heads. Others are few, and found by their own indexes.
+        // Read in `head` order. Other filters match few rows and have their own indexes.
         tx.set_planner_hints(PlannerHints::IndexOrder).await?;
     }
     let found = tx
         .query("listing sessions", &sql, &conditions.params())
         .await?;
-    let cards = found.iter().map(|row| rows::info_from_row(row, 0));
-    let items = cards.collect::<Result<Vec<_>, _>>()?;
+    let infos = found.iter().map(|row| rows::info_from_row(row, 0));
+    let items = infos.collect::<Result<Vec<_>, _>>()?;
     Ok(Page::from_overfetch(items, limit))
 }
 
@@ -149,7 +149,7 @@ async fn find_candidates(
     limit: usize,
 ) -> Result<Vec<Candidate>, Fault> {
     if text.contains('\0') {
-        // Nothing is called so.
+        // No id, key or name contains NUL.
         return Ok(Vec::new());
     }
     let sql = format!(
@@ -166,12 +166,12 @@ async fn find_candidates(
          ORDER BY (s.id = $2 OR coalesce(s.key = $2, false) OR coalesce(s.name = $2, false)) DESC,
              h.last_activity DESC, h.id DESC LIMIT $4"
     );
-    // Ids are ASCII, so everything that begins with the text comes before this.
+    // Ids are ASCII, so everything with this prefix sorts before this.
     let beyond = format!("{text}\u{10ffff}");
     let limit = rows::u64_to_i64(limit as u64);
     let found = tx
         .query(
-            "looking for sessions",
+            "finding sessions",
             &sql,
             params![owner.as_str(), text, beyond, limit],
         )
@@ -197,7 +197,7 @@ async fn list_trashed(
     );
     let found = tx
         .query(
-            "looking into the trash",
+            "listing the trash",
             &sql,
             params![owner.as_str(), before.as_microsecond()],
         )
@@ -297,7 +297,7 @@ async fn put_project(tx: &Tx, owner: &Owner, project: &Project) -> Result<(), Fa
     let id = rows::escape_nul(project.id.as_str());
     let values: Params<'_> = params![owner.as_str(), id.as_ref(), rows::to_json(project)?];
     tx.execute(
-        "keeping a project",
+        "storing a project",
         "INSERT INTO throughline.project (owner, id, json) VALUES ($1, $2, $3)
          ON CONFLICT (owner, id) DO UPDATE SET json = excluded.json",
         values,

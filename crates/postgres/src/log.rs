@@ -1,4 +1,4 @@
-//! The log of a session, as the trait has it. Each call is told in a file of its own.
+//! Implements the session log trait; each operation is in a file of its own.
 
 use async_trait::async_trait;
 use throughline_model::{EntryId, Owner, Record, Seq, SessionHeader, SessionRef, StoredEntry};
@@ -7,7 +7,7 @@ use throughline_store::{Append, AppendOutcome, CreateOutcome, LogStore, ReadRang
 use crate::open::PostgresStore;
 use crate::{append, read, rows};
 
-/// Does something in a transaction that this begins, again if the database was away.
+/// Runs a block in a new transaction, with retries while the database is unavailable.
 macro_rules! in_transaction {
     ($store:expr, $begin:expr, |$tx:ident| $work:expr) => {
         $crate::retry::retry($store.inner.time_limit, |_| {
@@ -23,7 +23,7 @@ macro_rules! in_transaction {
 }
 pub(crate) use in_transaction;
 
-/// Reads on behalf of an owner, again if the database was away.
+/// Runs a block in a read transaction of one owner, with retries.
 macro_rules! in_read_transaction {
     ($store:expr, $owner:expr, |$tx:ident| $work:expr) => {
         $crate::log::in_transaction!($store, $store.begin_read($owner), |$tx| $work)
@@ -31,7 +31,7 @@ macro_rules! in_read_transaction {
 }
 pub(crate) use in_read_transaction;
 
-/// Writes on behalf of an owner, again if the database was away.
+/// Runs a block in a write transaction of one owner, with retries.
 macro_rules! in_write_transaction {
     ($store:expr, $owner:expr, |$tx:ident| $work:expr) => {
         $crate::log::in_transaction!($store, $store.begin_write($owner), |$tx| $work)
@@ -44,9 +44,9 @@ impl LogStore for PostgresStore {
     async fn create(
         &self,
         owner: &Owner,
-        birth: SessionHeader,
+        header: SessionHeader,
     ) -> Result<CreateOutcome, StoreError> {
-        self.create_session(owner, &birth).await
+        self.create_session(owner, &header).await
     }
 
     async fn append(&self, to: &SessionRef, append: Append) -> Result<AppendOutcome, StoreError> {
@@ -87,8 +87,8 @@ impl LogStore for PostgresStore {
             let found = rows::find_session(tx, of)
                 .await?
                 .ok_or_else(|| StoreError::NoSuchSession(of.id.clone()))?;
-            let birth = rows::load_header(tx, &of.owner, found.log).await?;
-            Ok((birth, read::read_page(tx, &of.owner, &found, read).await?))
+            let header = rows::load_header(tx, &of.owner, found.log).await?;
+            Ok((header, read::read_page(tx, &of.owner, &found, read).await?))
         })
     }
 
@@ -96,9 +96,9 @@ impl LogStore for PostgresStore {
         &self,
         of: &SessionRef,
         at: Seq,
-        birth: SessionHeader,
+        header: SessionHeader,
     ) -> Result<Record, StoreError> {
-        self.fork_session(of, at, &birth).await
+        self.fork_session(of, at, &header).await
     }
 
     async fn locate(
@@ -124,9 +124,9 @@ impl LogStore for PostgresStore {
     async fn import_log(
         &self,
         owner: &Owner,
-        birth: SessionHeader,
+        header: SessionHeader,
         entries: Vec<StoredEntry>,
     ) -> Result<u64, StoreError> {
-        self.import_entries(owner, &birth, &entries).await
+        self.import_entries(owner, &header, &entries).await
     }
 }

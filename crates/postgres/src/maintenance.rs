@@ -1,4 +1,4 @@
-//! Keeping the store sound, as the trait has it.
+//! Implements the maintenance trait: owners, check, rebuild, size and close.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -69,7 +69,7 @@ impl Maintenance for PostgresStore {
             })
             .await;
             match rebuilt {
-                // Left as it is; the check that follows tells of it.
+                // Left unchanged; the check afterwards reports it.
                 Err(error) if error.kind() == ErrorKind::Damaged => {}
                 other => other?,
             }
@@ -112,7 +112,7 @@ impl Maintenance for PostgresStore {
 }
 
 impl PostgresStore {
-    /// Makes what is derived of one log anew, while nobody writes to it.
+    /// Rebuilds everything derived from one log while its session is locked.
     async fn rebuild_log(&self, owner: &Owner, log: i64) -> Result<(), Fault> {
         let tx = self.begin_write(owner).await?;
         let rebuilding = async {

@@ -1,28 +1,29 @@
-//! Bringing a database up to this version's schema.
+//! Migrates a database to this version's schema.
 //!
-//! Migrations are numbered by time and applied in order, all in one transaction under a
-//! lock of the database's, so that of several processes one does it. Their names are
-//! kept, and are those of the embedded store's.
+//! Migrations are named by timestamp and applied in order, all in one transaction under an
+//! advisory lock, so that only one of several processes does it. The names of applied
+//! migrations are stored; the embedded store's migrations have the same names.
 
 use deadpool_postgres::{GenericClient, Object, Transaction};
 use throughline_store::StoreError;
 
 use crate::error::{Fault, during};
 
-/// Every migration there has been, oldest first.
+/// All migrations, oldest first.
 pub(crate) const MIGRATIONS: &[(&str, &str)] = throughline_store::migrations!();
 
-/// Who migrates holds this: "TLine".
+/// The advisory lock held while migrating: "TLine".
 const MIGRATION_LOCK: i64 = 0x54_4c69_6e65;
 
-/// The role that may use the schema, and nothing else. Row-level security holds for it.
+/// Creates the role that may use the schema and nothing else. Row-level security applies to
+/// it.
 const CREATE_ROLE: &str = "
     DO $$ BEGIN
         IF NOT EXISTS (SELECT FROM pg_roles WHERE rolname = 'throughline') THEN
             CREATE ROLE throughline NOLOGIN;
         END IF;
     EXCEPTION WHEN duplicate_object OR unique_violation THEN
-        -- Another database's store was made at the same time.
+        -- A store in another database created it at the same time.
         NULL;
     END $$;
     GRANT USAGE ON SCHEMA throughline TO throughline;
@@ -31,14 +32,14 @@ const CREATE_ROLE: &str = "
     REVOKE INSERT, UPDATE, DELETE ON throughline.migration FROM throughline;
 ";
 
-/// Looks at what has been applied; applies what is missing.
+/// Applies the migrations that have not been applied yet.
 pub(crate) async fn migrate(client: &mut Object, with_role: bool) -> Result<(), StoreError> {
     let applied = read_applied(client).await?;
     let ready = applied.len() == MIGRATIONS.len();
     if ready && (!with_role || has_role(client).await?) {
         return Ok(());
     }
-    let failed = during("bringing the schema up to date");
+    let failed = during("migrating the schema");
     let lost = |error| StoreError::from(failed(error));
     let transaction = client.transaction().await.map_err(lost)?;
     transaction
@@ -53,8 +54,8 @@ pub(crate) async fn migrate(client: &mut Object, with_role: bool) -> Result<(), 
 }
 
 async fn apply_missing(transaction: &Transaction<'_>) -> Result<(), Fault> {
-    let failed = during("bringing the schema up to date");
-    // Another process may have done it while this one waited.
+    let failed = during("migrating the schema");
+    // Another process may have migrated while this one waited for the lock.
     let applied = read_applied(transaction).await?;
     if applied.is_empty() {
         let make = "CREATE SCHEMA throughline;
@@ -92,13 +93,13 @@ async fn has_role(client: &Object) -> Result<bool, StoreError> {
     Ok(row.get(0))
 }
 
-/// The names of what has been applied, which must be ours.
+/// Reads the names of applied migrations; fails if any is unknown to this program.
 async fn read_applied(client: &impl GenericClient) -> Result<Vec<String>, StoreError> {
     let failed = |error| StoreError::from(during("reading the schema's version")(error));
     let row = client
         .query_one(
-            // Of the tables themselves: look-ups by name may be answered from what this
-            // connection knew before another one made the store.
+            // From the system tables directly: lookups by name may be answered from this
+            // connection's cache, from before another connection created the schema.
             "SELECT EXISTS (SELECT FROM pg_namespace WHERE nspname = 'throughline'),
                  EXISTS (SELECT FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
                      WHERE n.nspname = 'throughline' AND c.relname = 'migration')",
@@ -110,7 +111,7 @@ async fn read_applied(client: &impl GenericClient) -> Result<Vec<String>, StoreE
         (false, _) => return Ok(Vec::new()),
         (true, false) => {
             return Err(StoreError::DamagedStore {
-                what: "the database has a schema `throughline` of another program".to_owned(),
+                what: "the schema `throughline` belongs to another program".to_owned(),
                 source: None,
             });
         }

@@ -1,4 +1,4 @@
-//! Opening a store: the address, the connections, the role to act in.
+//! Opens a store: parses the URL, sets up the connection pool and the role, and migrates.
 
 use std::fmt;
 use std::str::FromStr;
@@ -17,27 +17,28 @@ use crate::tls::{Tls, TlsOptions};
 use crate::tx::{LOCK_TIMEOUT, OwnerScope, Tx, TxMode, TxSettings};
 use crate::writer::Writer;
 
-/// How long a call waits for one of our own connections.
+/// How long a call waits for a pooled connection.
 pub(crate) const POOL_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// How sure an acknowledgement is.
+/// How durable an acknowledged write is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Durability {
-    /// On the disk, and with the replicas that the database is told to wait for.
+    /// On disk, and on the replicas that the server is configured to wait for.
     #[default]
     Full,
-    /// With the database: it survives this program's going down.
+    /// Received by the database server: survives a crash of this program, not of the
+    /// server.
     Normal,
 }
 
-/// How to open a store.
+/// Options for opening a store.
 #[derive(Clone, Copy, Debug)]
 pub struct Options {
-    /// How sure an acknowledgement is.
+    /// How durable an acknowledged write is.
     pub durability: Durability,
-    /// Connections besides the writer's.
+    /// Pooled connections, besides the writer's.
     pub connections: usize,
-    /// How long something is tried again while the database is away.
+    /// How long operations are retried while the database is unavailable.
     pub time_limit: Duration,
     /// How long a call waits for a connection when all are in use.
     pub pool_timeout: Duration,
@@ -54,13 +55,13 @@ impl Default for Options {
     }
 }
 
-/// Sessions in a PostgreSQL database.
+/// A store of sessions in a PostgreSQL database. Cheap to clone.
 #[derive(Clone)]
 pub struct PostgresStore {
     pub(crate) inner: Arc<StoreInner>,
 }
 
-/// What everybody who works on a store shares.
+/// State shared by all clones of a store.
 pub(crate) struct StoreInner {
     /// Connections for everything but appends.
     pub(crate) pool: Pool,
@@ -74,7 +75,7 @@ pub(crate) struct StoreInner {
 
 impl fmt::Debug for PostgresStore {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // Not the address: there may be a password in it.
+        // Not the URL: it may contain a password.
         f.debug_struct("PostgresStore")
             .field("database", &self.inner.config.get_dbname())
             .finish_non_exhaustive()
@@ -82,99 +83,108 @@ impl fmt::Debug for PostgresStore {
 }
 
 impl PostgresStore {
-    /// Opens the store in a database, and makes it if there is none.
+    /// Opens the store in a database; creates it if there is none.
     ///
     /// Must be called, and the store used, inside a tokio runtime.
     pub async fn open(url: &str, options: Options) -> Result<Self, StoreError> {
-        let way = parse_url(url)?;
-        let pool = build_pool(&way, options.connections.max(1), options.pool_timeout)?;
-        let lane = build_writer_pool(&way, options.pool_timeout)?;
+        let connection = parse_url(url)?;
+        let pool = build_pool(
+            &connection,
+            options.connections.max(1),
+            options.pool_timeout,
+        )?;
+        let lane = build_writer_pool(&connection, options.pool_timeout)?;
         let DatabaseInfo {
             role,
             identity,
             syncs_on_commit: syncs,
         } = prepare_database(&pool).await?;
-        let manner = TxSettings {
+        let settings = TxSettings {
             role,
             synchronous_commit: match options.durability {
-                // As the database is set, except where it would not wait for the disk.
+                // The server's setting, unless it would not wait for the disk.
                 Durability::Full if syncs => "",
                 Durability::Full => "on",
                 Durability::Normal => "off",
             },
             lock_timeout: LOCK_TIMEOUT,
         };
-        let wake = ChangeNotifier::new(pool.clone(), way.clone());
+        let wake = ChangeNotifier::new(pool.clone(), connection.clone());
         Ok(Self {
             inner: Arc::new(StoreInner {
-                writer: Writer::new(lane, manner.clone(), options.time_limit, Arc::clone(&wake)),
+                writer: Writer::new(
+                    lane,
+                    settings.clone(),
+                    options.time_limit,
+                    Arc::clone(&wake),
+                ),
                 notifier: wake,
                 pool,
-                settings: manner,
+                settings,
                 time_limit: options.time_limit,
-                config: way.config,
+                config: connection.config,
                 identity,
             }),
         })
     }
 
-    /// What tells this store from any other that was or will be at its address.
+    /// An identifier unique to this store, even among stores at the same address over time.
     pub fn identity(&self) -> &str {
         &self.inner.identity
     }
 
-    /// Starts reading on behalf of an owner.
+    /// Begins a read transaction of one owner.
     pub(crate) async fn begin_read(&self, owner: &Owner) -> Result<Tx, Fault> {
         self.begin(TxMode::Read, OwnerScope::Owner(owner)).await
     }
 
-    /// Starts writing on behalf of an owner.
+    /// Begins a write transaction of one owner.
     pub(crate) async fn begin_write(&self, owner: &Owner) -> Result<Tx, Fault> {
         self.begin(TxMode::Write, OwnerScope::Owner(owner)).await
     }
 
-    /// Starts the store's own work.
+    /// Begins a transaction that is not limited to one owner.
     pub(crate) async fn begin_system(&self, purpose: TxMode) -> Result<Tx, Fault> {
         self.begin(purpose, OwnerScope::SystemRole).await
     }
 
-    async fn begin(&self, purpose: TxMode, behalf: OwnerScope<'_>) -> Result<Tx, Fault> {
+    async fn begin(&self, purpose: TxMode, scope: OwnerScope<'_>) -> Result<Tx, Fault> {
         let shared = &self.inner;
-        Tx::begin(&shared.pool, &shared.settings, purpose, behalf).await
+        Tx::begin(&shared.pool, &shared.settings, purpose, scope).await
     }
 }
 
-/// How a database is reached.
+/// How to connect to a database.
 #[derive(Clone)]
 pub(crate) struct ConnectionConfig {
     pub(crate) config: Config,
     pub(crate) tls: Tls,
 }
 
-/// The address of a database, as every program of PostgreSQL's writes it.
+/// Parses a PostgreSQL connection URL, including its TLS parameters.
 fn parse_url(url: &str) -> Result<ConnectionConfig, StoreError> {
     let wrong = |why: String| StoreError::InvalidUrl {
         url: redact_url(url),
         why,
     };
-    let (plain, wanted) = TlsOptions::extract_from_url(url).map_err(wrong)?;
+    let (plain, tls_options) = TlsOptions::extract_from_url(url).map_err(wrong)?;
     let mut config = Config::from_str(&plain).map_err(|error| wrong(error_chain(&error)))?;
-    config.ssl_mode(wanted.ssl_mode(config.get_hosts()));
-    let tls = wanted.build_tls().map_err(wrong)?;
+    config.ssl_mode(tls_options.ssl_mode(config.get_hosts()));
+    let tls = tls_options.build_tls().map_err(wrong)?;
     if config.get_application_name().is_none() {
         config.application_name("throughline");
     }
     if config.get_connect_timeout().is_none() {
         config.connect_timeout(Duration::from_secs(10));
     }
-    // A server that vanished without a word must not be waited for for ever.
+    // Do not wait forever for a server that vanished without closing the connection.
     if config.get_tcp_user_timeout().is_none() {
         config.tcp_user_timeout(Duration::from_secs(30));
     }
     Ok(ConnectionConfig { config, tls })
 }
 
-/// An address without its password, to be shown.
+/// Returns a URL without its password, for display.
 pub fn redact_url(url: &str) -> String {
     let url = &match url.find("password=") {
         None => url.to_owned(),
@@ -196,15 +206,15 @@ pub fn redact_url(url: &str) -> String {
     }
 }
 
-/// An error and what caused it, on one line.
+/// Formats an error and its causes on one line.
 pub(crate) fn error_chain(error: &dyn std::error::Error) -> String {
     let mut text = error.to_string();
     let mut cause = error.source();
     while let Some(inner) = cause {
-        let said = inner.to_string();
-        if !text.ends_with(&said) {
+        let message = inner.to_string();
+        if !text.ends_with(&message) {
             text.push_str(": ");
-            text.push_str(&said);
+            text.push_str(&message);
         }
         cause = inner.source();
     }
@@ -212,13 +222,13 @@ pub(crate) fn error_chain(error: &dyn std::error::Error) -> String {
 }
 
 fn build_pool(
-    way: &ConnectionConfig,
+    connection: &ConnectionConfig,
     connections: usize,
     wait: Duration,
 ) -> Result<Pool, StoreError> {
     let manager = Manager::from_config(
-        way.config.clone(),
-        way.tls.clone(),
+        connection.config.clone(),
+        connection.tls.clone(),
         ManagerConfig {
             recycling_method: RecyclingMethod::Fast,
         },
@@ -238,24 +248,24 @@ fn build_pool(
         })
 }
 
-fn build_writer_pool(way: &ConnectionConfig, wait: Duration) -> Result<Pool, StoreError> {
-    build_pool(way, 1, wait)
+fn build_writer_pool(connection: &ConnectionConfig, wait: Duration) -> Result<Pool, StoreError> {
+    build_pool(connection, 1, wait)
 }
 
-/// What is known of a store once it is ready for use.
+/// What opening finds out about a database.
 struct DatabaseInfo {
-    /// The role to act in.
+    /// The role to switch to in transactions.
     role: &'static str,
-    /// Which store it is.
+    /// The store's identity.
     identity: String,
-    /// Whether the database waits for the disk when it commits, as it is set.
+    /// Whether the server's `synchronous_commit` waits for the disk.
     syncs_on_commit: bool,
 }
 
-/// Brings the schema up to date.
+/// Migrates the schema and reads the settings of the database.
 ///
-/// Row-level security does not hold for superusers and their like: whoever logs in as one
-/// acts in the role that the schema's rights are given to.
+/// Row-level security does not apply to superusers and roles with BYPASSRLS; connections
+/// that log in as one switch to the restricted role.
 async fn prepare_database(pool: &Pool) -> Result<DatabaseInfo, StoreError> {
     let failed = during("opening the store");
     let connected = pool.get().await;
@@ -268,8 +278,8 @@ async fn prepare_database(pool: &Pool) -> Result<DatabaseInfo, StoreError> {
         )
         .await
         .map_err(failed)?;
-    let above_the_law: bool = row.get(0);
-    migrate(&mut client, above_the_law).await?;
+    let bypasses_rls: bool = row.get(0);
+    migrate(&mut client, bypasses_rls).await?;
     let row = client
         .query_one(
             "SELECT (SELECT oid::text FROM pg_database WHERE datname = current_database())
@@ -280,7 +290,7 @@ async fn prepare_database(pool: &Pool) -> Result<DatabaseInfo, StoreError> {
         )
         .await
         .map_err(failed)?;
-    let role = if above_the_law { "throughline" } else { "none" };
+    let role = if bypasses_rls { "throughline" } else { "none" };
     Ok(DatabaseInfo {
         role,
         identity: crate::rows::get(&row, 0)?,

@@ -1,10 +1,11 @@
-//! A batch whose outcome is foreseen: one trip to the database.
+//! Commits a batch of appends in one round trip, assuming cached session records are
+//! current.
 //!
-//! As a rule a batch is for sessions lately written here, and nobody else has written to them
-//! since. Then all of it is worked out beforehand and sent at once, the commit with it. The
-//! database checks what was taken for granted: that each session stands where it did, and
-//! that no entry is there already. Where it finds otherwise it refuses the whole, nothing is
-//! left behind, and the batch is settled by asking first.
+//! Usually a batch is for sessions that this process wrote last. Then everything is
+//! computed beforehand from the cache and sent together with the commit. The database
+//! verifies the assumptions: that each session's head is unchanged, and that no entry is
+//! stored already. If one fails, it refuses the whole batch without side effects, and the
+//! batch is run with locks and lookups instead (`batch.rs`).
 
 use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -21,7 +22,7 @@ use crate::tx::{Params, TxSettings};
 use crate::writer::{QueuedAppend, WriterContext};
 use crate::{change_feed, rows, tx};
 
-/// One statement, which is a transaction of its own.
+/// One statement, which commits by itself.
 const APPEND: &str = "SELECT throughline.append($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11,
     $12, $13, $14, $15, $16, $17, $18, $19, $20, $21)";
 
@@ -29,10 +30,10 @@ const APPEND: &str = "SELECT throughline.append($1, $2, $3, $4, $5, $6, $7, $8, 
 const APPEND_ONE: &str = "SELECT throughline.append_one($1, $2, $3, $4, $5, $6, $7, $8, $9, $10,
     $11, $12, $13, $14, $15, $16)";
 
-/// What the database says where a session does not stand as foreseen.
+/// The SQLSTATE returned when a session's head is not as assumed.
 const STALE_HEAD_CODE: &str = "TL001";
 
-/// A batch, worked out.
+/// A batch with all its rows computed.
 pub(crate) struct OptimisticAppend {
     sessions: Vec<(SessionRef, CachedSession)>,
     rows: EntryRows,
@@ -43,8 +44,8 @@ pub(crate) struct OptimisticAppend {
 }
 
 impl OptimisticAppend {
-    /// Works a batch out, if everything it needs to know is remembered and it changes no more
-    /// than ends of logs. What is remembered of its sessions is taken.
+    /// Computes a batch, if all records it needs are cached and it only appends to the ends
+    /// of logs. Removes those records from the cache.
     pub(crate) fn plan(cache: &mut SessionCache, batch: &[QueuedAppend]) -> Option<Self> {
         let mut ids = HashSet::new();
         for job in batch {
@@ -66,20 +67,20 @@ impl OptimisticAppend {
             .into_iter()
             .filter_map(|session| Some((session.clone(), cache.take(session)?)))
             .collect();
-        // In the order in which everybody locks them.
+        // In lock order, the same for every transaction.
         sessions.sort_by(|(a, known), (b, other)| {
             (a.owner.as_str(), known.log).cmp(&(b.owner.as_str(), other.log))
         });
         let before: Vec<Seq> = sessions.iter().map(|(_, live)| live.head()).collect();
-        let places: HashMap<SessionRef, usize> =
+        let indexes: HashMap<SessionRef, usize> =
             sessions.iter().map(|(of, _)| of.clone()).zip(0..).collect();
         let mut rows = EntryRows::default();
         let mut answers = Vec::with_capacity(batch.len());
         for job in batch {
-            let (_, live) = &mut sessions[*places.get(&job.to)?];
+            let (_, live) = &mut sessions[*indexes.get(&job.to)?];
             answers.push(predict_append(live, job, &mut rows)?);
         }
-        let mut foreseen = Self {
+        let mut planned = Self {
             rows,
             replies: answers,
             heads: HeadRows::default(),
@@ -87,17 +88,17 @@ impl OptimisticAppend {
             expected_heads: before.iter().map(|seq| rows::seq_to_i64(*seq)).collect(),
             sessions,
         };
-        for ((session, live), before) in foreseen.sessions.iter().zip(before) {
+        for ((session, live), before) in planned.sessions.iter().zip(before) {
             if live.has_session_changes() || live.record.state.changed > before {
                 return None;
             }
             let key = (session.owner.as_str().to_owned(), live.log);
-            foreseen.heads.add(&key, &live.record.info).ok()?;
+            planned.heads.add(&key, &live.record.info).ok()?;
         }
-        (foreseen.rows.chunks().len() == 1).then_some(foreseen)
+        (planned.rows.chunks().len() == 1).then_some(planned)
     }
 
-    /// Sends it all and commits; whether it was as foreseen.
+    /// Sends everything and commits; returns whether the assumptions held.
     pub(crate) async fn commit(
         mut self,
         lane: &WriterContext,
@@ -106,7 +107,7 @@ impl OptimisticAppend {
         commit_sent: &AtomicBool,
     ) -> Result<bool, Fault> {
         for (job, answer) in batch.iter_mut().zip(self.replies.drain(..)) {
-            // Should the connection be lost, this may be what has happened.
+            // If the connection is lost, this may be the outcome.
             job.outcome = Some(Ok(answer));
         }
         let sent = self.send(lane, commit_sent).await?;
@@ -132,7 +133,7 @@ impl OptimisticAppend {
             .as_ref()
             .is_err_and(|f| f.is_connection_lost() || f.is_stale_statement())
         {
-            // Back to the pool.
+            // Return the connection to the pool.
             connection.0.take();
         }
         match sent {
@@ -148,25 +149,25 @@ impl OptimisticAppend {
     async fn send_on(
         &self,
         client: &Object,
-        manner: &TxSettings,
+        settings: &TxSettings,
         commit_sent: &AtomicBool,
     ) -> Result<(), Fault> {
         let mark = change_feed::lock_class();
         if let (Some(head), Some(row)) = (self.heads.single_params(), self.rows.single_params())
             && let ([epoch], [before]) = (&self.epochs[..], &self.expected_heads[..])
         {
-            let told: Params<'_> = params![manner.role, manner.synchronous_commit, mark];
+            let context: Params<'_> = params![settings.role, settings.synchronous_commit, mark];
             let before: Params<'_> = params![epoch, before];
-            let values = [told, &head, before, &row].concat();
+            let values = [context, &head, before, &row].concat();
             return run_append(client, APPEND_ONE, &values, commit_sent).await;
         }
         let owners = self.sessions.iter().map(|(of, _)| of.owner.as_str());
         let mut owners: Vec<&str> = owners.collect();
         owners.dedup();
-        let told: Params<'_> = params![manner.role, owners, manner.synchronous_commit, mark];
+        let context: Params<'_> = params![settings.role, owners, settings.synchronous_commit, mark];
         let before: Params<'_> = params![self.epochs, self.expected_heads];
         let (heads, rows) = (self.heads.params(), self.rows.params());
-        let values = [told, &heads, before, &rows].concat();
+        let values = [context, &heads, before, &rows].concat();
         run_append(client, APPEND, &values, commit_sent).await
     }
 }
@@ -187,8 +188,8 @@ async fn run_append(
     }
 }
 
-/// A connection that is closed when this is dropped, unless it was taken out before: what was
-/// sent on it may still be under way.
+/// Closes the connection when dropped, unless it was taken out before: statements sent on
+/// it may still be running.
 struct DiscardOnDrop(Option<Object>);
 
 impl Drop for DiscardOnDrop {
@@ -199,7 +200,7 @@ impl Drop for DiscardOnDrop {
     }
 }
 
-/// What one append will come to, if it is nothing but an append to the end.
+/// Computes the outcome of one append, if it is a plain append at the head.
 fn predict_append(
     live: &mut CachedSession,
     job: &QueuedAppend,
@@ -207,23 +208,23 @@ fn predict_append(
 ) -> Option<WriterReply> {
     let append = &job.prepared.append;
     let none_there = vec![None; append.entries.len()];
-    let settled = decide_append(&job.to.id, live.head(), append, &none_there, true);
-    let Ok(AppendDecision::Append { rebased: None }) = settled else {
+    let decision = decide_append(&job.to.id, live.head(), append, &none_there, true);
+    let Ok(AppendDecision::Append { rebased: None }) = decision else {
         return None;
     };
-    let mut kept = Vec::new();
-    let places = append::chain_entries(
+    let mut snapshots = Vec::new();
+    let assigned = append::chain_entries(
         &job.to.owner,
         live.log,
         &mut live.record,
         &job.prepared,
         None,
         new_rows,
-        &mut kept,
+        &mut snapshots,
     );
-    kept.is_empty().then_some(WriterReply::Written {
+    snapshots.is_empty().then_some(WriterReply::Written {
         rebased: None,
         kind: AppendKind::Appended,
-        assigned: places.ok()?,
+        assigned: assigned.ok()?,
     })
 }

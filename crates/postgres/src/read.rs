@@ -1,4 +1,4 @@
-//! Reading a log: only the rows that are returned are touched.
+//! Reads pages of a log, fetching only the rows that are returned.
 
 use throughline_model::{Entry, Owner, Record, Seq, StoredEntry};
 use throughline_store::{ReadRange, StoreError, decode_entry};
@@ -7,7 +7,7 @@ use crate::error::Fault;
 use crate::rows::{self, SessionRow};
 use crate::tx::Tx;
 
-/// A page of a log.
+/// Reads one page of a log.
 pub(crate) async fn read_page(
     tx: &Tx,
     owner: &Owner,
@@ -37,7 +37,7 @@ pub(crate) async fn read_page(
         .collect();
     let order = if read.from_end { "DESC" } else { "ASC" };
     let columns = rows::ENTRY_COLUMNS;
-    // Sizes are known without reading what is large: only what fits the page is read.
+    // Payload sizes can be summed without reading the payloads: fetch only rows that fit.
     let fits = format!(
         "(sum(octet_length(e.payload)) OVER (ORDER BY e.seq {order}) - octet_length(e.payload))
              < {}",
@@ -83,7 +83,7 @@ fn limit_to_page_bytes(sql: &str, order: &str) -> String {
     )
 }
 
-/// Entries are numbered densely: one that is not there is missing.
+/// Refuses a page with gaps. Entry numbers are dense, so a gap means a missing entry.
 fn refuse_gaps(
     entries: &[StoredEntry],
     from: Seq,
@@ -112,7 +112,7 @@ fn refuse_gaps(
     Ok(())
 }
 
-/// Exactly `count` entries, decoded.
+/// Reads exactly `count` entries and decodes them.
 pub(crate) async fn read_decoded(
     tx: &Tx,
     owner: &Owner,
@@ -136,8 +136,8 @@ pub(crate) async fn read_decoded(
     Ok(entries)
 }
 
-/// Takes a log into a record, from where the record is to the log's end, without holes,
-/// and tells of each entry.
+/// Folds a log into a record, from the record's head to the end of the log, and calls
+/// `each` for every entry. Fails if an entry is missing.
 pub(crate) async fn fold_to(
     tx: &Tx,
     owner: &Owner,

@@ -1,4 +1,4 @@
-//! Making everything derived anew from the logs.
+//! Rebuilds everything derived from the logs.
 
 use throughline_model::{Owner, Record};
 
@@ -8,21 +8,21 @@ use crate::rows::{self, SessionRow};
 use crate::tx::Tx;
 use crate::{blob, read};
 
-/// Makes everything derived of one log anew.
+/// Rebuilds everything derived from one log.
 ///
-/// Changes nothing of one that is damaged: what is kept beside it may be the only word of
-/// what was lost.
+/// Changes nothing if the log is damaged: the derived rows may be the only trace of what
+/// was lost.
 pub(crate) async fn rebuild_one(tx: &Tx, owner: &Owner, log: i64) -> Result<(), Fault> {
     let Some(found) = rows::find_log(tx, owner, log).await? else {
         return Ok(());
     };
     let mut record = Record::new(&rows::load_header(tx, owner, log).await?);
-    let mut kept = Vec::new();
+    let mut snapshots = Vec::new();
     let shared = found.shared;
     read::fold_to(tx, owner, &mut record, &found, |record| {
         let head = record.info.head;
         if (head > shared && is_snapshot_due(head)) || head == shared {
-            kept.push(record.clone());
+            snapshots.push(record.clone());
         }
     })
     .await?;
@@ -32,10 +32,10 @@ pub(crate) async fn rebuild_one(tx: &Tx, owner: &Owner, log: i64) -> Result<(), 
         params![owner.as_str(), log],
     )
     .await?;
-    for record in &kept {
+    for record in &snapshots {
         write_snapshot(tx, owner, log, record).await?;
     }
-    // Of one that is only kept, nothing of this is there to be written.
+    // A removed session has no rows for these.
     if is_in_use(tx, owner, log).await? {
         rows::write_record(tx, owner, log, &record).await?;
         rebuild_blob_uses(tx, owner, &found).await?;
@@ -55,7 +55,7 @@ async fn is_in_use(tx: &Tx, owner: &Owner, log: i64) -> Result<bool, Fault> {
 }
 
 async fn rebuild_blob_uses(tx: &Tx, owner: &Owner, found: &SessionRow) -> Result<(), Fault> {
-    let doing = "rebuilding the notes of attachments";
+    let doing = "rebuilding attachment references";
     let named = blob::load_referenced(tx, owner, found).await?;
     let digests: Vec<&[u8]> = named.iter().map(|d| d.as_bytes().as_slice()).collect();
     tx.execute(

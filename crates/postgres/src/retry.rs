@@ -1,4 +1,4 @@
-//! Trying again: how often, and for how long.
+//! Retries operations with exponential backoff until a time limit.
 
 use std::time::{Duration, Instant};
 
@@ -7,11 +7,11 @@ use throughline_store::StoreError;
 
 use crate::error::Fault;
 
-/// The first pause; each is twice the one before, up to the longest.
+/// The first delay; it doubles with each retry, up to the maximum.
 const FIRST_DELAY: Duration = Duration::from_millis(5);
 const MAX_DELAY: Duration = Duration::from_millis(500);
 
-/// How long something has been tried, and how long it may be.
+/// The backoff state of one operation.
 #[derive(Debug)]
 pub(crate) struct Backoff {
     deadline: Instant,
@@ -26,12 +26,12 @@ impl Backoff {
         }
     }
 
-    /// Waits a little; tells whether it is worth trying again.
+    /// Waits for the next delay; returns whether to try again.
     pub(crate) async fn wait(&mut self) -> bool {
         if Instant::now() >= self.deadline {
             return false;
         }
-        // Processes that met once must not keep step.
+        // Per-process jitter, so that processes that collided once do not retry in step.
         let spread = u64::from(std::process::id()).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 61;
         let pause = self.delay + self.delay * u32::try_from(spread).unwrap_or(0) / 16;
         tokio::time::sleep(pause).await;
@@ -40,26 +40,26 @@ impl Backoff {
     }
 }
 
-/// Whether an attempt is the first, or follows one whose outcome nobody knows.
+/// What is known of the attempts before this one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Attempt {
     /// An earlier attempt may have been committed.
     pub(crate) may_be_committed: bool,
 }
 
-/// Does something until it is done, refused, or enough time has passed.
+/// Runs an operation until it succeeds, fails permanently, or reaches the time limit.
 pub(crate) async fn retry<'a, T>(
     limit: Duration,
     work: impl Fn(Attempt) -> BoxFuture<'a, Result<T, Fault>>,
 ) -> Result<T, StoreError> {
-    let mut patience = Backoff::new(limit);
+    let mut backoff = Backoff::new(limit);
     let mut attempt = Attempt::default();
     loop {
         match work(attempt).await {
             Ok(done) => return Ok(done),
             Err(fault) => {
                 attempt.may_be_committed |= fault.is_outcome_unknown();
-                if !fault.is_transient() || !patience.wait().await {
+                if !fault.is_transient() || !backoff.wait().await {
                     return Err(
                         match (attempt.may_be_committed, fault.into_final_error(limit)) {
                             (true, StoreError::Backend { source, .. }) => {

@@ -1,4 +1,4 @@
-//! Between rows and the model: the one place where columns are named.
+//! Converts between rows and the model; the only module that names columns of session rows.
 
 use std::borrow::Cow;
 use std::collections::BTreeSet;
@@ -33,8 +33,8 @@ pub(crate) fn entry_id_to_uuid(id: EntryId) -> Uuid {
     Uuid::from_bytes(*id.as_bytes())
 }
 
-/// A text of people's that sessions are found by, in a form without NUL. No two texts
-/// have one form.
+/// Escapes NUL, which PostgreSQL text cannot contain, in text that sessions are looked up
+/// by. The encoding is injective.
 pub(crate) fn escape_nul(text: &str) -> Cow<'_, str> {
     if text.contains(['\0', '\\']) {
         Cow::Owned(text.replace('\\', "\\\\").replace('\0', "\\0"))
@@ -44,20 +44,21 @@ pub(crate) fn escape_nul(text: &str) -> Cow<'_, str> {
 }
 
 pub(crate) fn to_json<T: Serialize>(value: &T) -> Result<String, StoreError> {
-    serde_json::to_string(value).map_err(|source| damaged("a value has no JSON", source))
+    serde_json::to_string(value)
+        .map_err(|source| damaged("a value cannot be encoded as JSON", source))
 }
 
 fn from_json<T: DeserializeOwned>(what: &str, text: &str) -> Result<T, StoreError> {
     serde_json::from_str(text).map_err(|error| damaged(format!("{what} cannot be decoded"), error))
 }
 
-/// A column that must be what this program writes.
+/// Reads a column; an unexpected type or value means a damaged row.
 pub(crate) fn get<'a, T: FromSql<'a>>(row: &'a Row, column: usize) -> Result<T, StoreError> {
     row.try_get(column)
         .map_err(|error| damaged(format!("column {column} of a row"), error))
 }
 
-/// A text column that must parse.
+/// Reads a text column and parses it.
 pub(crate) fn parse_column<T: std::str::FromStr<Err: Into<BoxError>>>(
     row: &Row,
     column: usize,
@@ -67,7 +68,7 @@ pub(crate) fn parse_column<T: std::str::FromStr<Err: Into<BoxError>>>(
         .map_err(|error: T::Err| damaged(format!("{text:?} in a row"), error))
 }
 
-/// What a message changes of a card besides the counts.
+/// Session info that messages change besides the counts; stored as JSON in `head.latest`.
 #[derive(Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 struct LatestUsage {
@@ -76,7 +77,7 @@ struct LatestUsage {
     provider: Option<String>,
 }
 
-/// The columns of `head` that are a card's, as they are written.
+/// The session info columns of `head`, in stored form.
 #[derive(Debug)]
 pub(crate) struct HeadColumns {
     pub(crate) head: i64,
@@ -88,18 +89,18 @@ pub(crate) struct HeadColumns {
 }
 
 impl HeadColumns {
-    pub(crate) fn of(card: &SessionInfo) -> Result<Self, StoreError> {
+    pub(crate) fn of(info: &SessionInfo) -> Result<Self, StoreError> {
         let latest = LatestUsage {
-            tokens: card.tokens,
-            model: card.model.clone(),
-            provider: card.provider.clone(),
+            tokens: info.tokens,
+            model: info.model.clone(),
+            provider: info.provider.clone(),
         };
         Ok(Self {
-            head: seq_to_i64(card.head),
-            digest: card.digest.as_bytes().to_vec(),
-            last_activity: card.last_activity.as_microsecond(),
-            messages: u64_to_i64(card.messages),
-            queries: u64_to_i64(card.queries),
+            head: seq_to_i64(info.head),
+            digest: info.digest.as_bytes().to_vec(),
+            last_activity: info.last_activity.as_microsecond(),
+            messages: u64_to_i64(info.messages),
+            queries: u64_to_i64(info.queries),
             latest: if latest == LatestUsage::default() {
                 None
             } else {
@@ -109,7 +110,7 @@ impl HeadColumns {
     }
 }
 
-/// Whether two cards of a session differ at most in what [`Counts`] has.
+/// Whether two versions of a session's info differ only in what [`HeadColumns`] stores.
 pub(crate) fn differ_only_in_head_columns(a: &SessionInfo, b: &SessionInfo) -> bool {
     let counted = SessionInfo {
         head: b.head,
@@ -125,7 +126,7 @@ pub(crate) fn differ_only_in_head_columns(a: &SessionInfo, b: &SessionInfo) -> b
     counted == *b
 }
 
-/// The columns of `session` that follow from a card.
+/// The columns of `session` that are derived from its info.
 #[derive(Debug)]
 pub(crate) struct SessionColumns {
     pub(crate) card: String,
@@ -136,36 +137,36 @@ pub(crate) struct SessionColumns {
 }
 
 impl SessionColumns {
-    pub(crate) fn of(card: &SessionInfo) -> Result<Self, StoreError> {
-        let agent = card.agent.as_ref().map(|agent| agent.name.as_str());
-        let project = card.project.as_ref().map(ProjectId::as_str);
+    pub(crate) fn of(info: &SessionInfo) -> Result<Self, StoreError> {
+        let agent = info.agent.as_ref().map(|agent| agent.name.as_str());
+        let project = info.project.as_ref().map(ProjectId::as_str);
         Ok(Self {
-            card: to_json(card)?,
-            status: card.status.as_str(),
-            name: card.name.as_ref().map(ToString::to_string),
+            card: to_json(info)?,
+            status: info.status.as_str(),
+            name: info.name.as_ref().map(ToString::to_string),
             project: project.map(|text| escape_nul(text).into_owned()),
             agent: agent.map(|text| escape_nul(text).into_owned()),
         })
     }
 }
 
-/// What [`card`] needs, of `session AS s` and `head AS h`, in the order it needs it.
+/// The columns of `session AS s` and `head AS h` that [`info_from_row`] reads, in order.
 pub(crate) const INFO_COLUMNS: &str =
-    "s.info, h.head, h.digest, h.last_activity, h.messages, h.queries, h.latest";
-/// How many columns that is.
+    "s.card, h.head, h.digest, h.last_activity, h.messages, h.queries, h.latest";
+/// How many columns [`INFO_COLUMNS`] has.
 pub(crate) const INFO_COLUMN_COUNT: usize = 7;
 
-/// `FROM` with sessions and their heads.
+/// `FROM` clause joining sessions and their heads.
 pub(crate) const FROM_SESSIONS: &str = "FROM throughline.head h
     JOIN throughline.session s ON s.owner = h.owner AND s.log = h.log";
 
-/// The card in a row that starts with [`CARD`], after `skip` other columns.
+/// Decodes session info from [`INFO_COLUMNS`], after `skip` other columns.
 pub(crate) fn info_from_row(row: &Row, skip: usize) -> Result<SessionInfo, StoreError> {
     let text: &str = get(row, skip)?;
-    let kept: SessionInfo = from_json("a session's card", text)?;
+    let info: SessionInfo = from_json("a session's info", text)?;
     let latest: Option<&str> = get(row, skip + 6)?;
     let latest: LatestUsage = latest
-        .map(|text| from_json("the latest of a session", text))
+        .map(|text| from_json("a session's latest usage", text))
         .transpose()?
         .unwrap_or_default();
     let count = |column| -> Result<u64, StoreError> {
@@ -180,44 +181,45 @@ pub(crate) fn info_from_row(row: &Row, skip: usize) -> Result<SessionInfo, Store
         tokens: latest.tokens,
         model: latest.model,
         provider: latest.provider,
-        ..kept
+        ..info
     })
 }
 
 pub(crate) fn decode_digest(bytes: &[u8]) -> Result<Digest, StoreError> {
     let bytes: [u8; 32] = bytes
         .try_into()
-        .map_err(|error| damaged("a digest of another length", error))?;
+        .map_err(|error| damaged("a digest of the wrong length", error))?;
     Ok(Digest::from_bytes(bytes))
 }
 
 pub(crate) fn decode_time(micros: i64) -> Result<Timestamp, StoreError> {
-    Timestamp::from_microsecond(micros).map_err(|error| damaged("a time is none", error))
+    Timestamp::from_microsecond(micros).map_err(|error| damaged("a time out of range", error))
 }
 
 pub(crate) fn decode_state(text: Option<&str>) -> Result<SessionState, StoreError> {
     match text {
         None => Ok(SessionState::default()),
-        Some(text) => from_json("what stands in a session", text),
+        Some(text) => from_json("a session's state", text),
     }
 }
 
 pub(crate) fn decode_header(text: &str) -> Result<SessionHeader, StoreError> {
-    from_json("a session's birth", text)
+    from_json("a session's header", text)
 }
 
 pub(crate) fn decode_record(text: &str) -> Result<Record, StoreError> {
-    from_json("a record that was kept", text)
+    from_json("a record", text)
 }
 
-/// A stretch of a log that is another's: up to this entry, from where the one before ends.
+/// A run of entries shared from log `base`, up to `upto`, starting where the previous run
+/// ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct SharedSegment {
     pub(crate) upto: Seq,
     pub(crate) base: i64,
 }
 
-/// Where a session is, and where its entries are.
+/// The identity of a session, and which logs hold its entries.
 #[derive(Clone, Debug)]
 pub(crate) struct SessionRow {
     pub(crate) log: i64,
@@ -229,13 +231,13 @@ pub(crate) struct SessionRow {
 }
 
 impl SessionRow {
-    /// Whose log an entry is in.
+    /// The log that holds an entry.
     pub(crate) fn log_holding(&self, seq: Seq) -> i64 {
         let part = self.segments.iter().find(|part| seq <= part.upto);
         part.map_or(self.log, |part| part.base)
     }
 
-    /// The log up to an entry.
+    /// The same session with an earlier head.
     pub(crate) fn with_head(&self, head: Seq) -> Self {
         Self {
             head,
@@ -243,7 +245,7 @@ impl SessionRow {
         }
     }
 
-    /// Where the entries from one to another are: log, first, last.
+    /// The logs that hold a range of entries, as (log, first, last).
     pub(crate) fn log_ranges(&self, from: Seq, to: Seq) -> Vec<(i64, Seq, Seq)> {
         let own = SharedSegment {
             upto: Seq(u64::MAX),
@@ -264,9 +266,9 @@ impl SessionRow {
     }
 }
 
-/// What [`found`] needs, of sessions or of those that are kept.
-fn select_session_row(kept: bool) -> String {
-    let (columns, from) = if kept {
+/// Selects what [`session_from_row`] reads, from live or from removed sessions.
+fn select_session_row(removed: bool) -> String {
+    let (columns, from) = if removed {
         ("s.head, false", "FROM throughline.kept s")
     } else {
         ("h.head, h.trashed", FROM_SESSIONS)
@@ -294,7 +296,7 @@ fn session_from_row(row: &Row) -> Result<SessionRow, StoreError> {
     })
 }
 
-/// Whose entries a log shares.
+/// Builds the shared segments of a log from its `inherits` rows.
 pub(crate) fn to_segments(upto: Vec<i64>, bases: Vec<i64>) -> Vec<SharedSegment> {
     let parts = upto.into_iter().map(seq_from_i64).zip(bases);
     parts
@@ -302,7 +304,7 @@ pub(crate) fn to_segments(upto: Vec<i64>, bases: Vec<i64>) -> Vec<SharedSegment>
         .collect()
 }
 
-/// Finds a session, in use or in the trash.
+/// Finds a session, live or in the trash.
 pub(crate) async fn find_session(
     tx: &Tx,
     session: &SessionRef,
@@ -321,16 +323,16 @@ pub(crate) async fn find_session(
     Ok(row.as_ref().map(session_from_row).transpose()?)
 }
 
-/// Finds a log by its number, even one that is only kept.
+/// Finds a log by number, including one retained for a removed session.
 pub(crate) async fn find_log(
     tx: &Tx,
     owner: &Owner,
     log: i64,
 ) -> Result<Option<SessionRow>, Fault> {
-    for kept in [false, true] {
+    for removed in [false, true] {
         let sql = format!(
             "{} WHERE s.owner = $1 AND s.log = $2",
-            select_session_row(kept)
+            select_session_row(removed)
         );
         let params = params![owner.as_str(), log];
         let row = tx.query_opt("looking up a log", &sql, params).await?;
@@ -341,7 +343,7 @@ pub(crate) async fn find_log(
     Ok(None)
 }
 
-/// Finds a session in use.
+/// Finds a live session.
 pub(crate) async fn find_live_session(tx: &Tx, session: &SessionRef) -> Result<SessionRow, Fault> {
     match find_session(tx, session).await? {
         None => Err(StoreError::NoSuchSession(session.id.clone()).into()),
@@ -350,12 +352,12 @@ pub(crate) async fn find_live_session(tx: &Tx, session: &SessionRef) -> Result<S
     }
 }
 
-/// Locks a session's head, so that nobody appends to it or changes it; then finds it.
+/// Locks a session's head against appends and changes, then reads it.
 pub(crate) async fn lock_session(
     tx: &Tx,
     session: &SessionRef,
 ) -> Result<Option<SessionRow>, Fault> {
-    // The row is found again afterwards: what was joined to it was read before the lock.
+    // Read again after locking: joined rows may have been read before the lock was granted.
     tx.execute(
         "locking a session",
         "SELECT FROM throughline.head h
@@ -367,13 +369,13 @@ pub(crate) async fn lock_session(
     find_session(tx, session).await
 }
 
-/// Locks a session in use.
+/// Locks a live session.
 pub(crate) async fn lock_live_session(tx: &Tx, session: &SessionRef) -> Result<SessionRow, Fault> {
     lock_session(tx, session).await?;
     find_live_session(tx, session).await
 }
 
-/// Locks what hangs together among an owner's sessions: forks, removals, erasures.
+/// Locks the relations among an owner's sessions: forks, removals and erasures.
 pub(crate) async fn lock_owner(tx: &Tx, owner: &Owner) -> Result<(), Fault> {
     tx.execute(
         "locking an owner",
@@ -384,10 +386,10 @@ pub(crate) async fn lock_owner(tx: &Tx, owner: &Owner) -> Result<(), Fault> {
     Ok(())
 }
 
-/// Makes an owner known.
+/// Inserts the owner's row if there is none.
 pub(crate) async fn ensure_owner(tx: &Tx, owner: &Owner) -> Result<(), Fault> {
     tx.execute(
-        "making an owner",
+        "creating an owner",
         "INSERT INTO throughline.owner (owner) VALUES ($1) ON CONFLICT DO NOTHING",
         &[&owner.as_str()],
     )
@@ -395,7 +397,7 @@ pub(crate) async fn ensure_owner(tx: &Tx, owner: &Owner) -> Result<(), Fault> {
     Ok(())
 }
 
-/// What is kept about a session.
+/// Loads the stored record of a session.
 pub(crate) async fn load_record(tx: &Tx, owner: &Owner, log: i64) -> Result<Record, Fault> {
     let sql = format!(
         "SELECT {INFO_COLUMNS}, t.json {FROM_SESSIONS}
@@ -416,32 +418,32 @@ pub(crate) async fn load_record(tx: &Tx, owner: &Owner, log: i64) -> Result<Reco
     })
 }
 
-/// How a session was born, even one that is only kept.
+/// Loads the header of a session, even of a removed one.
 pub(crate) async fn load_header(tx: &Tx, owner: &Owner, log: i64) -> Result<SessionHeader, Fault> {
     let row = tx
         .query_opt(
-            "reading a session's birth",
+            "reading a session's header",
             "SELECT birth FROM throughline.session WHERE owner = $1 AND log = $2
              UNION ALL SELECT birth FROM throughline.kept WHERE owner = $1 AND log = $2",
             params![owner.as_str(), log],
         )
         .await?
         .ok_or_else(|| StoreError::DamagedStore {
-            what: format!("log {log} has no birth"),
+            what: format!("log {log} has no header"),
             source: None,
         })?;
     Ok(decode_header(get(&row, 0)?)?)
 }
 
-/// Writes all of a session's card.
+/// Writes all of a session's info.
 pub(crate) async fn write_record(
     tx: &Tx,
     owner: &Owner,
     log: i64,
     record: &Record,
 ) -> Result<(), Fault> {
-    let doing = "writing a session's card";
-    let shown = SessionColumns::of(&record.info)?;
+    let doing = "writing a session's info";
+    let columns = SessionColumns::of(&record.info)?;
     tx.execute(
         doing,
         "UPDATE throughline.session SET card = $3, status = $4, name = $5, project = $6,
@@ -449,11 +451,11 @@ pub(crate) async fn write_record(
         params![
             owner.as_str(),
             log,
-            shown.card,
-            shown.status,
-            shown.name,
-            shown.project,
-            shown.agent
+            columns.card,
+            columns.status,
+            columns.name,
+            columns.project,
+            columns.agent
         ],
     )
     .await?;
@@ -479,15 +481,15 @@ pub(crate) async fn write_record(
     write_state(tx, owner, log, &record.state).await
 }
 
-/// Writes what stands in a session.
+/// Writes the session state.
 pub(crate) async fn write_state(
     tx: &Tx,
     owner: &Owner,
     log: i64,
-    standing: &SessionState,
+    state: &SessionState,
 ) -> Result<(), Fault> {
-    let doing = "writing what stands in a session";
-    if *standing == SessionState::default() {
+    let doing = "writing a session's state";
+    if *state == SessionState::default() {
         tx.execute(
             doing,
             "DELETE FROM throughline.standing WHERE owner = $1 AND log = $2",
@@ -500,7 +502,7 @@ pub(crate) async fn write_state(
         doing,
         "INSERT INTO throughline.standing (owner, log, json) VALUES ($1, $2, $3)
          ON CONFLICT (owner, log) DO UPDATE SET json = excluded.json",
-        params![owner.as_str(), log, to_json(standing)?],
+        params![owner.as_str(), log, to_json(state)?],
     )
     .await?;
     Ok(())
@@ -513,7 +515,7 @@ pub(crate) async fn write_tags(
     log: i64,
     tags: &BTreeSet<Tag>,
 ) -> Result<(), Fault> {
-    let doing = "writing a session's tags";
+    let doing = "storing a session's tags";
     let tags: Vec<_> = tags.iter().map(|tag| escape_nul(tag.as_str())).collect();
     let tags: Vec<&str> = tags.iter().map(AsRef::as_ref).collect();
     tx.execute(
@@ -532,10 +534,10 @@ pub(crate) async fn write_tags(
     Ok(())
 }
 
-/// The columns of an entry, in the order [`stored`] needs them.
+/// The columns of an entry that [`stored_entry_from_row`] reads, in order.
 pub(crate) const ENTRY_COLUMNS: &str = "e.seq, e.id, e.at, e.digest, e.payload";
 
-/// The entry in a row that starts with [`ENTRY`], after `skip` other columns.
+/// Decodes an entry from [`ENTRY_COLUMNS`], after `skip` other columns.
 pub(crate) fn stored_entry_from_row(row: &Row, skip: usize) -> Result<StoredEntry, StoreError> {
     let id: Uuid = get(row, skip + 1)?;
     Ok(StoredEntry {

@@ -1,8 +1,8 @@
-//! For tests: a database of its own for each.
+//! Creates a separate database for each test.
 //!
-//! `TL_TEST_POSTGRES` is the address of a server whose databases may be made and dropped;
-//! `cargo xtask test` starts one and sets it. Where it is not set, tests that need it say so
-//! and are skipped, but not in CI.
+//! `TL_TEST_POSTGRES` is the URL of a server on which databases may be created and dropped;
+//! `cargo xtask test` starts one and sets it. Without it, tests that need a database print
+//! a note and are skipped; in CI they fail.
 
 use std::str::FromStr;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -11,16 +11,17 @@ use tokio_postgres::{Client, Config, NoTls};
 
 use crate::{Options, PostgresStore};
 
-/// Says where the server is.
+/// The environment variable with the server's URL.
 pub const SERVER_VARIABLE: &str = "TL_TEST_POSTGRES";
 
-/// Says where one with pgvector is, which may be the same.
+/// The environment variable with the URL of a server that has pgvector; may be the same
+/// server.
 const PGVECTOR_VARIABLE: &str = "TL_TEST_PGVECTOR";
 
-/// Who makes the template holds this.
+/// The advisory lock held while the template is created.
 const TEMPLATE_LOCK: i64 = 0x54_4c69_6e66;
 
-/// A database that is dropped with this.
+/// A database that is dropped with this value.
 #[derive(Debug)]
 pub struct TestDatabase {
     server: String,
@@ -28,15 +29,15 @@ pub struct TestDatabase {
 }
 
 impl TestDatabase {
-    /// A database with an empty store in it, or none where there is no server.
+    /// Creates a database with an empty store; returns `None` if there is no server.
     ///
     /// # Panics
-    /// In CI if there is no server, and wherever there is one that does not do as asked.
+    /// If there is no server in CI, or if the server fails.
     pub fn new() -> Option<Self> {
         Some(Self::create_on(server_url()?))
     }
 
-    /// The same on a server that has pgvector, or none where there is none.
+    /// The same on a server that has pgvector; returns `None` if there is none.
     ///
     /// # Panics
     /// As [`TestDatabase::new`].
@@ -52,14 +53,14 @@ impl TestDatabase {
         static MADE: AtomicU32 = AtomicU32::new(0);
         let made = MADE.fetch_add(1, Ordering::Relaxed);
         let name = format!("tl_trial_{}_{made}", std::process::id());
-        let trial = Self { server, name };
-        let (server, name) = (trial.server.clone(), trial.name.clone());
+        let database = Self { server, name };
+        let (server, name) = (database.server.clone(), database.name.clone());
         run_blocking(async move {
             let template = ensure_template(&server).await;
             let client = connect(&server).await;
             let make = format!("CREATE DATABASE {name} TEMPLATE {template}");
             drop_database(&client, &name).await;
-            // A template that somebody is just being copied from can be copied again soon.
+            // Copying fails while another copy of the template is in progress; retry.
             for _ in 0..200 {
                 match client.batch_execute(&make).await {
                     Ok(()) => return,
@@ -74,7 +75,7 @@ impl TestDatabase {
             }
             panic!("{name} cannot be made: its template is in use");
         });
-        trial
+        database
     }
 
     /// Empties the store, for a test that needs many.
@@ -95,7 +96,7 @@ impl TestDatabase {
         });
     }
 
-    /// Runs a statement past the store.
+    /// Runs a statement directly, bypassing the store.
     ///
     /// # Panics
     /// If it fails.
@@ -108,12 +109,12 @@ impl TestDatabase {
         });
     }
 
-    /// The address of the database.
+    /// The URL of the database.
     pub fn url(&self) -> String {
         with_database(&self.server, &self.name)
     }
 
-    /// The address of the database for another role, which has this password.
+    /// The URL of the database for another role with this password.
     pub fn url_for(&self, role: &str, password: &str) -> String {
         let url = self.url();
         let (scheme, rest) = url.split_once("://").unwrap_or(("postgres", &url));
@@ -132,7 +133,7 @@ impl TestDatabase {
             .expect("the store opens")
     }
 
-    /// A connection to the database, past the store.
+    /// Connects to the database directly, bypassing the store.
     pub async fn connect(&self) -> Client {
         connect(&self.url()).await
     }
@@ -148,10 +149,10 @@ impl Drop for TestDatabase {
     }
 }
 
-/// The address of the server, if there is one.
+/// The URL of the server, if there is one.
 ///
 /// # Panics
-/// In CI if there is none.
+/// If there is none in CI.
 pub fn server_url() -> Option<String> {
     server_url_from(SERVER_VARIABLE, "PostgreSQL")
 }
@@ -169,7 +170,7 @@ fn server_url_from(variable: &str, what: &str) -> Option<String> {
     None
 }
 
-/// The same address with another database.
+/// The same URL with another database name.
 fn with_database(url: &str, name: &str) -> String {
     let (before, options) = match url.split_once('?') {
         Some((before, options)) => (before, format!("?{options}")),
@@ -182,7 +183,7 @@ fn with_database(url: &str, name: &str) -> String {
     format!("{}/{name}{options}", &before[..end])
 }
 
-/// Runs something to its end on a thread of its own, whatever runtime there is.
+/// Runs a future to completion on a separate thread, independent of the current runtime.
 #[allow(clippy::expect_used, reason = "for tests")]
 fn run_blocking(work: impl Future<Output = ()> + Send + 'static) {
     let running = std::thread::spawn(|| {
@@ -209,12 +210,12 @@ async fn connect(url: &str) -> Client {
 
 async fn drop_database(client: &Client, name: &str) {
     let drop = format!("DROP DATABASE IF EXISTS {name} WITH (FORCE)");
-    // What is left over is in nobody's way.
+    // A leftover database does no harm.
     let _ = client.batch_execute(&drop).await;
 }
 
-/// The name of a database with an empty store of this version in it, made by whoever
-/// needs it first.
+/// Returns the name of a template database with an empty store of this version, which the
+/// first test to need it creates.
 #[allow(clippy::expect_used, reason = "for tests")]
 async fn ensure_template(server: &str) -> String {
     let all: String = crate::migrate::MIGRATIONS
@@ -244,7 +245,7 @@ async fn ensure_template(server: &str) -> String {
             .expect("closed");
         drop(store);
         let rename = format!("ALTER DATABASE {making} RENAME TO {name}");
-        // The connections to it take a moment to be gone.
+        // Connections to it take a moment to close.
         let mut renamed = client.batch_execute(&rename).await;
         for _ in 0..200 {
             if renamed.is_ok() {

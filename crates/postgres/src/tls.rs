@@ -1,10 +1,9 @@
-//! Encryption on the way to the database, as `sslmode` and `sslrootcert` in its address ask
-//! for it.
+//! TLS for database connections, configured by `sslmode` and `sslrootcert` in the URL.
 //!
-//! They mean what they mean to PostgreSQL's own programs: `prefer`, the default, encrypts
-//! where the server can; `require` insists, and believes whatever certificate it is shown,
-//! unless there is a root to hold it against; `verify-ca` holds it against the root, and
-//! `verify-full` against the host's name as well. A local socket is never encrypted.
+//! The values mean what they mean to libpq: `prefer`, the default, encrypts if the server
+//! supports it; `require` insists on encryption but accepts any certificate unless a root
+//! is given; `verify-ca` verifies the certificate against the root, and `verify-full` the
+//! host name as well. Unix sockets are never encrypted.
 
 use std::io;
 use std::path::Path;
@@ -27,7 +26,7 @@ use tokio_postgres::tls::{ChannelBinding, MakeTlsConnect, TlsConnect, TlsStream}
 use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream as Encrypted;
 
-/// What an address says of encryption.
+/// The TLS parameters of a URL.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct TlsOptions {
     mode: TlsMode,
@@ -46,17 +45,17 @@ enum TlsMode {
 }
 
 impl TlsOptions {
-    /// Takes what is said of encryption out of an address; the rest is for the driver.
+    /// Removes the TLS parameters from a URL; the driver parses the rest.
     pub(crate) fn extract_from_url(url: &str) -> Result<(String, Self), String> {
-        let mut wanted = Self::default();
+        let mut options = Self::default();
         let Some((base, query)) = url.split_once('?') else {
-            return Ok((url.to_owned(), wanted));
+            return Ok((url.to_owned(), options));
         };
         let mut rest = Vec::new();
         for pair in query.split('&') {
             match pair.split_once('=') {
-                Some(("sslmode", mode)) => wanted.mode = parse_mode(mode)?,
-                Some(("sslrootcert", root)) => wanted.root = Some(percent_decode(root)?),
+                Some(("sslmode", mode)) => options.mode = parse_mode(mode)?,
+                Some(("sslrootcert", root)) => options.root = Some(percent_decode(root)?),
                 _ => rest.push(pair),
             }
         }
@@ -65,10 +64,10 @@ impl TlsOptions {
         } else {
             format!("{base}?{}", rest.join("&"))
         };
-        Ok((url, wanted))
+        Ok((url, options))
     }
 
-    /// How the driver is to ask for it.
+    /// The corresponding mode of the driver.
     pub(crate) fn ssl_mode(&self, hosts: &[Host]) -> SslMode {
         let local = hosts.iter().all(|host| !matches!(host, Host::Tcp(_)));
         match self.mode {
@@ -79,13 +78,13 @@ impl TlsOptions {
         }
     }
 
-    /// What makes it so.
+    /// Builds the TLS connector.
     pub(crate) fn build_tls(&self) -> Result<Tls, String> {
         let provider = Arc::new(rustls::crypto::ring::default_provider());
         let verified = match (self.mode, &self.root) {
             (TlsMode::VerifyCa | TlsMode::VerifyFull, None) => {
                 return Err(
-                    "to verify the server, say whom to trust: sslrootcert=FILE, or \
+                    "verifying the server requires trusted certificates: set sslrootcert=FILE or \
                             sslrootcert=system"
                         .to_owned(),
                 );
@@ -122,13 +121,13 @@ fn parse_mode(text: &str) -> Result<TlsMode, String> {
         "verify-full" => TlsMode::VerifyFull,
         other => {
             return Err(format!(
-                "sslmode is disable, prefer, require, verify-ca or verify-full, not {other:?}"
+                "sslmode must be disable, prefer, require, verify-ca or verify-full, not {other:?}"
             ));
         }
     })
 }
 
-/// A value of an address, where some bytes are written as `%2F`.
+/// Decodes percent-encoded bytes of a URL value.
 fn percent_decode(text: &str) -> Result<String, String> {
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text.as_bytes();
@@ -137,7 +136,7 @@ fn percent_decode(text: &str) -> Result<String, String> {
         if *first == b'%' {
             let digits = after.get(..2).and_then(|two| std::str::from_utf8(two).ok());
             let byte = digits.and_then(|two| u8::from_str_radix(two, 16).ok());
-            bytes.push(byte.ok_or_else(|| format!("{text:?} has a % that means nothing"))?);
+            bytes.push(byte.ok_or_else(|| format!("{text:?} has an invalid percent-encoding"))?);
             rest = &after[2..];
         } else {
             bytes.push(*first);
@@ -146,14 +145,14 @@ fn percent_decode(text: &str) -> Result<String, String> {
     String::from_utf8(bytes).map_err(|_| format!("{text:?} is not UTF-8"))
 }
 
-/// Those whose word on certificates counts.
+/// Loads the trusted root certificates.
 fn load_roots(root: &str) -> Result<RootCertStore, String> {
     let mut roots = RootCertStore::empty();
     if root == "system" {
         let found = rustls_native_certs::load_native_certs();
         roots.add_parsable_certificates(found.certs);
         if roots.is_empty() {
-            return Err("the system trusts no certificates: sslrootcert=FILE".to_owned());
+            return Err("no system certificates were found: set sslrootcert=FILE".to_owned());
         }
         return Ok(roots);
     }
@@ -166,17 +165,17 @@ fn load_roots(root: &str) -> Result<RootCertStore, String> {
         added.map_err(|error| wrong(error.to_string()))?;
     }
     if roots.is_empty() {
-        return Err(wrong("there is no certificate in it".to_owned()));
+        return Err(wrong("the file contains no certificate".to_owned()));
     }
     Ok(roots)
 }
 
-/// Says whether a server's certificate will do.
+/// Verifies a server's certificate as `sslmode` requires.
 #[derive(Debug)]
 struct CertificateVerifier {
     provider: Arc<CryptoProvider>,
     verifier: Option<Arc<WebPkiServerVerifier>>,
-    /// Whether it must be this host's.
+    /// Whether the host name must match.
     checks_hostname: bool,
 }
 
@@ -193,7 +192,7 @@ impl ServerCertVerifier for CertificateVerifier {
             return Ok(ServerCertVerified::assertion());
         };
         match verified.verify_server_cert(certificate, others, name, ocsp, now) {
-            // The name is looked at last: everything else is in order.
+            // The name is checked last: everything else is valid.
             Err(rustls::Error::InvalidCertificate(
                 CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. },
             )) if !self.checks_hostname => Ok(ServerCertVerified::assertion()),
@@ -228,11 +227,11 @@ impl ServerCertVerifier for CertificateVerifier {
     }
 }
 
-/// Encrypts connections, for the driver.
+/// Makes TLS connections for the driver.
 #[derive(Clone)]
 pub(crate) struct Tls(TlsConnector);
 
-/// One connection to be encrypted, to a host of this name.
+/// A TLS handshake with a host of this name.
 pub(crate) struct TlsHandshake {
     connector: TlsConnector,
     name: Result<ServerName<'static>, InvalidDnsNameError>,
@@ -246,7 +245,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send + 'static> MakeTlsConnect<S> for T
     fn make_tls_connect(&mut self, host: &str) -> Result<TlsHandshake, io::Error> {
         Ok(TlsHandshake {
             connector: self.0.clone(),
-            // A socket of this machine has no name, and is not encrypted.
+            // A Unix socket has no host name, and is not encrypted.
             name: ServerName::try_from(host.to_owned()),
         })
     }
@@ -314,10 +313,10 @@ mod tests {
         let plain = "postgres://me@host/db";
         assert_eq!(taken(plain), (plain.to_owned(), TlsOptions::default()));
         let url = "postgres://me@host/db?sslmode=verify-full&a=b&sslrootcert=%2Fr%20t.pem";
-        let (rest, wanted) = taken(url);
+        let (rest, options) = taken(url);
         assert_eq!(rest, "postgres://me@host/db?a=b");
-        assert_eq!(wanted.mode, TlsMode::VerifyFull);
-        assert_eq!(wanted.root.as_deref(), Some("/r t.pem"));
+        assert_eq!(options.mode, TlsMode::VerifyFull);
+        assert_eq!(options.root.as_deref(), Some("/r t.pem"));
         let (rest, _) = taken("postgres://me@host/db?sslmode=disable");
         assert_eq!(rest, plain);
     }
@@ -335,9 +334,9 @@ mod tests {
             "sslmode=verify-full",
             "sslmode=verify-ca&sslrootcert=/no/such",
         ] {
-            let (_, wanted) =
+            let (_, options) =
                 TlsOptions::extract_from_url(&format!("postgres://h/d?{query}")).unwrap();
-            assert!(wanted.build_tls().is_err(), "{query}");
+            assert!(options.build_tls().is_err(), "{query}");
         }
     }
 }

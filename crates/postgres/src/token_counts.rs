@@ -1,4 +1,4 @@
-//! Token counts, by the entry they are of.
+//! Caches token counts per entry.
 
 use async_trait::async_trait;
 use throughline_model::{Seq, SessionRef};
@@ -73,17 +73,17 @@ impl TokenCounts for PostgresStore {
                 let tx = self.begin_write(&of.owner).await?;
                 let putting = async {
                     let found = rows::find_live_session(&tx, of).await?;
-                    let there = counts
+                    let existing = counts
                         .iter()
                         .filter(|(seq, _)| *seq > Seq::ZERO && *seq <= found.head);
                     let (mut logs, mut seqs, mut tokens) = (Vec::new(), Vec::new(), Vec::new());
-                    for (seq, count) in there {
+                    for (seq, count) in existing {
                         logs.push(found.log_holding(*seq));
                         seqs.push(rows::seq_to_i64(*seq));
                         tokens.push(rows::u64_to_i64(*count));
                     }
                     tx.execute(
-                        "keeping token counts",
+                        "storing token counts",
                         "INSERT INTO throughline.token_count (owner, encoding, log, seq, tokens)
                          SELECT $1, $2, log, seq, tokens
                          FROM unnest($3::bigint[], $4::bigint[], $5::bigint[])

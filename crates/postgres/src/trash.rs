@@ -1,7 +1,7 @@
-//! Into the trash, out of it, and gone for good.
+//! Moves sessions to the trash, restores them, and removes them permanently.
 //!
-//! A session that forks share entries of is not forgotten when it is removed: what they
-//! share stays in its log, out of everybody's sight.
+//! When a session is removed, the entries that forks share stay in its log, which no
+//! listing shows.
 
 use futures_util::future::BoxFuture;
 use throughline_model::{Owner, Seq, SessionRef, Timestamp};
@@ -95,19 +95,19 @@ async fn trash(
 async fn restore(tx: &Tx, session: &SessionRef) -> Result<(), Fault> {
     let owner = &session.owner;
     let found = lock_in_trash(tx, session).await?;
-    let birth = rows::load_header(tx, owner, found.log).await?;
-    refuse_taken_key(tx, owner, &birth).await?;
+    let header = rows::load_header(tx, owner, found.log).await?;
+    refuse_taken_key(tx, owner, &header).await?;
     set_trashed(tx, owner, found.log, None).await?;
     let mut notes = PendingChanges::default();
     notes.add(owner, &session.id, SessionEvent::Restored);
     notes.write(tx).await
 }
 
-/// Puts a session into the trash or takes it out.
+/// Moves a session to the trash or restores it.
 async fn set_trashed(tx: &Tx, owner: &Owner, log: i64, at: Option<Timestamp>) -> Result<(), Fault> {
     let doing = match at {
-        Some(_) => "putting a session into the trash",
-        None => "taking a session out of the trash",
+        Some(_) => "moving a session to the trash",
+        None => "restoring a session from the trash",
     };
     tx.execute(
         doing,
@@ -133,7 +133,7 @@ async fn lock_in_trash(tx: &Tx, session: &SessionRef) -> Result<SessionRow, Faul
     }
 }
 
-/// Refuses a session that is in the trash since another time than it was decided about.
+/// Refuses to remove a session that was trashed again since the caller looked.
 async fn refuse_trashed_again(
     tx: &Tx,
     session: &SessionRef,
@@ -158,7 +158,7 @@ async fn refuse_trashed_again(
     }))
 }
 
-/// Removes a session, and then those that were kept for its sake.
+/// Removes a session, and then removed sessions that were retained only for it.
 async fn remove(
     tx: &Tx,
     session: &SessionRef,
@@ -198,14 +198,14 @@ async fn remove(
     trim_removed(tx, owner, found.log).await
 }
 
-/// Keeps of a removed session what others share, and nothing if nobody does.
+/// Trims a removed session to the entries that others share; deletes it if there are none.
 ///
-/// As long as any of it is kept so is what it shares itself: whoever shares its entries
-/// shares those as well, and without them its own could not be verified.
+/// While any of it is retained, so are the entries that it shares itself: its forks share
+/// those too, and its own entries could not be verified without them.
 fn trim_removed<'a>(tx: &'a Tx, owner: &'a Owner, log: i64) -> BoxFuture<'a, Result<(), Fault>> {
     Box::pin(async move {
         let doing = "removing entries";
-        // It may be gone already, as a base of a base.
+        // It may already be deleted, as a base of a base.
         let Some(found) = rows::find_log(tx, owner, log).await? else {
             return Ok(());
         };
@@ -218,8 +218,8 @@ fn trim_removed<'a>(tx: &'a Tx, owner: &'a Owner, log: i64) -> BoxFuture<'a, Res
             )
             .await?;
         let shared_upto: Option<i64> = row.map_or(Ok(None), |row| rows::get(&row, 0))?;
-        let kept = shared_upto.map_or(Seq::ZERO, rows::seq_from_i64);
-        let after = params![owner.as_str(), log, rows::seq_to_i64(kept)];
+        let retained = shared_upto.map_or(Seq::ZERO, rows::seq_from_i64);
+        let after = params![owner.as_str(), log, rows::seq_to_i64(retained)];
         for sql in [
             "DELETE FROM throughline.entry WHERE owner = $1 AND log = $2 AND seq > $3",
             "DELETE FROM throughline.token_count WHERE owner = $1 AND log = $2 AND seq > $3",
@@ -228,9 +228,9 @@ fn trim_removed<'a>(tx: &'a Tx, owner: &'a Owner, log: i64) -> BoxFuture<'a, Res
         ] {
             tx.execute(doing, sql, after).await?;
         }
-        crate::blob::release_unreferenced(tx, owner, &found.with_head(kept.min(found.head)))
+        crate::blob::release_unreferenced(tx, owner, &found.with_head(retained.min(found.head)))
             .await?;
-        if kept > Seq::ZERO {
+        if retained > Seq::ZERO {
             return Ok(());
         }
         let bases = tx
@@ -250,7 +250,7 @@ fn trim_removed<'a>(tx: &'a Tx, owner: &'a Owner, log: i64) -> BoxFuture<'a, Res
             tx.execute(doing, sql, of).await?;
         }
         for row in &bases {
-            // Made earlier than what shares it, so this comes to an end.
+            // Terminates: a base is always older than the logs that share it.
             trim_removed(tx, owner, rows::get(row, 0)?).await?;
         }
         Ok(())

@@ -1,7 +1,7 @@
-//! One transaction on one connection, on behalf of somebody.
+//! A transaction on one pooled connection, limited to one owner or a set of owners.
 //!
-//! On whose behalf is told to the database for each transaction and forgotten with it,
-//! so that it holds through a proxy that shares connections between transactions.
+//! The owner is set per transaction and reset with it, so that isolation also holds behind
+//! a proxy that shares connections between transactions.
 //!
 //! `BEGIN` is sent together with the first statement, to save a round trip. Its result is
 //! checked before that statement's rows are used, and before anything is written: without a
@@ -19,51 +19,52 @@ use tokio_postgres::types::ToSql;
 
 use crate::error::{Fault, commit_failure, during};
 
-/// What a statement is given.
+/// The parameters of a statement.
 pub(crate) type Params<'a> = &'a [&'a (dyn ToSql + Sync)];
 
 /// What a transaction is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum TxMode {
-    /// Reading one state of things, whatever is written meanwhile.
+    /// Reads one snapshot, unaffected by concurrent writes.
     Read,
-    /// Reading what others commit meanwhile: each statement sees what is committed when it
+    /// Reads what others commit meanwhile: each statement sees what is committed when it
     /// starts.
     ReadCommitted,
-    /// Writing: each statement sees what is committed when it starts.
+    /// Writes: each statement sees what is committed when it starts.
     Write,
 }
 
-/// On whose behalf.
+/// The owners whose rows a transaction may see.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum OwnerScope<'a> {
-    /// One owner's.
+    /// One owner.
     Owner(&'a Owner),
-    /// Those owners' that a batch is for, as the database writes a list.
+    /// The owners of a batch.
     Owners(&'a [String]),
-    /// The store's own: feed, upkeep, leases.
+    /// All owners, for the store's own work: change feed, maintenance, tokens, index.
     SystemRole,
 }
 
-/// How the database is told things.
+/// Session settings applied to every transaction.
 #[derive(Clone, Debug)]
 pub(crate) struct TxSettings {
-    /// The role to act in: `none` for that of the login.
+    /// The role to switch to, or `none` to keep the login role.
     pub(crate) role: &'static str,
-    /// How sure a commit is: empty for what the database is set to.
+    /// The value of `synchronous_commit`, or empty for the server's setting.
     pub(crate) synchronous_commit: &'static str,
-    /// How long a statement that writes waits for one lock, as PostgreSQL writes a duration.
+    /// How long a statement that writes waits for one lock, as PostgreSQL writes a
+    /// duration.
     pub(crate) lock_timeout: &'static str,
 }
 
-/// How long a statement that writes waits for one lock. After that it gives its connection
-/// back and tries again later, so that one locked row does not hold up everybody else. The
-/// functions that append have the same limit in the schema.
+/// How long a statement that writes waits for one lock. After that it releases its
+/// connection and retries later, so that one locked row does not hold up everything else.
+/// The append functions in the schema have the same limit.
 pub(crate) const LOCK_TIMEOUT: &str = "250ms";
 
-/// Says on whose behalf: `$1` role, `$2` owners, `$3` servant or not, `$4` how sure commits
-/// are, or nothing, `$5` how long to wait for a lock. A process that stands still in the middle
-/// of a transaction must not hold up the others for long.
+/// Applies the settings. `$1` role, `$2` owners, `$3` whether all owners, `$4`
+/// `synchronous_commit` or empty, `$5` lock timeout. Also limits how long a stalled process
+/// can hold a transaction open.
 const APPLY_SETTINGS: &str = "SELECT set_config('role', $1, true),
     set_config('throughline.owners', ($2::text[])::text, true),
     set_config('throughline.servant', $3, true),
@@ -71,15 +72,14 @@ const APPLY_SETTINGS: &str = "SELECT set_config('role', $1, true),
     set_config('lock_timeout', $5, true),
     CASE WHEN $4 <> '' THEN set_config('synchronous_commit', $4, true) END";
 
-/// How what is asked in a transaction is to be planned, whatever the database believes of
-/// its tables.
+/// How to plan the statements of a transaction, regardless of table statistics.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum PlannerHints {
-    /// Few rows are looked up by their keys, however large the tables are. The database plans
-    /// such statements once, and must not do so by how large the tables were then: it would
-    /// go on reading whole tables after they have grown.
+    /// Few rows are looked up by key, however large the tables are. The database caches
+    /// plans of such statements, and a plan made while the tables were small would keep
+    /// reading whole tables after they have grown.
     KeyLookups,
-    /// Rows are read along an index and in its order, however few there seem to be to sort.
+    /// Rows are read in index order, however few there seem to be to sort.
     IndexOrder,
 }
 
@@ -102,13 +102,13 @@ impl PlannerHints {
     }
 }
 
-/// A connection of the pool's.
+/// Gets a connection from the pool.
 pub(crate) async fn connect(pool: &Pool) -> Result<Object, Fault> {
     let connected = pool.get().await;
     connected.map_err(|error| Fault::from_pool_error("connecting to the database", error))
 }
 
-/// What is done while a transaction is opened.
+/// The operation reported while a transaction is being opened.
 const STARTING: &str = "starting a transaction";
 
 /// Whether the database has opened the transaction.
@@ -119,7 +119,7 @@ enum BeginState {
     Failed,
 }
 
-/// A transaction under way. Dropped before its end, it takes its connection with it.
+/// An open transaction. Dropping it before it is finished closes its connection.
 pub(crate) struct Tx {
     client: Option<Arc<Object>>,
     begin_state: Mutex<BeginState>,
@@ -129,22 +129,22 @@ pub(crate) struct Tx {
 impl Tx {
     pub(crate) async fn begin(
         pool: &Pool,
-        manner: &TxSettings,
+        settings: &TxSettings,
         purpose: TxMode,
-        behalf: OwnerScope<'_>,
+        scope: OwnerScope<'_>,
     ) -> Result<Self, Fault> {
         let failed = during(STARTING);
         let client = connect(pool).await?;
-        let tell = client
+        let apply = client
             .prepare_cached(APPLY_SETTINGS)
             .await
             .map_err(failed)?;
-        let owners = match behalf {
+        let owners = match scope {
             OwnerScope::Owner(owner) => vec![owner.as_str()],
             OwnerScope::Owners(owners) => owners.iter().map(String::as_str).collect(),
             OwnerScope::SystemRole => Vec::new(),
         };
-        let servant = match behalf {
+        let all_owners = match scope {
             OwnerScope::SystemRole => "on",
             OwnerScope::Owner(_) | OwnerScope::Owners(_) => "off",
         };
@@ -153,27 +153,27 @@ impl Tx {
             TxMode::ReadCommitted => "BEGIN ISOLATION LEVEL READ COMMITTED READ ONLY",
             TxMode::Write => "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE",
         };
-        // Reading takes no locks on rows. The store's own work, such as indexing, waits for as
-        // long as it takes.
-        let lock_timeout = match (purpose, behalf) {
-            (TxMode::Write, OwnerScope::Owner(_) | OwnerScope::Owners(_)) => manner.lock_timeout,
+        // Reads take no row locks. The store's own work, such as indexing, waits without
+        // limit.
+        let lock_timeout = match (purpose, scope) {
+            (TxMode::Write, OwnerScope::Owner(_) | OwnerScope::Owners(_)) => settings.lock_timeout,
             (TxMode::Write, OwnerScope::SystemRole) | (TxMode::Read | TxMode::ReadCommitted, _) => {
                 "0"
             }
         };
         let client = Arc::new(client);
-        let (role, synchronous) = (manner.role, manner.synchronous_commit);
+        let (role, synchronous) = (settings.role, settings.synchronous_commit);
         let owners: Vec<String> = owners.into_iter().map(ToOwned::to_owned).collect();
         let sending = Arc::clone(&client);
         let mut opening = Box::pin(async move {
-            let params: Params<'_> = &[&role, &owners, &servant, &synchronous, &lock_timeout];
-            let (begun, told) =
-                join(sending.batch_execute(begin), sending.query(&tell, params)).await;
+            let params: Params<'_> = &[&role, &owners, &all_owners, &synchronous, &lock_timeout];
+            let (begun, applied) =
+                join(sending.batch_execute(begin), sending.query(&apply, params)).await;
             begun?;
-            told?;
+            applied?;
             Ok(())
         });
-        // The first poll sends both, so that they travel with whatever comes next.
+        // The first poll sends both, so that they travel with the next statement.
         let opening = match (&mut opening).now_or_never() {
             None => BeginState::Sent(opening),
             Some(opened) => {
@@ -188,7 +188,7 @@ impl Tx {
         })
     }
 
-    /// Waits until the database has said that the transaction is open.
+    /// Waits until the database has confirmed that the transaction is open.
     ///
     /// [`Tx::query`] and [`Tx::execute`] do so by themselves.
     pub(crate) async fn wait_until_open(&self) -> Result<(), Fault> {
@@ -207,9 +207,9 @@ impl Tx {
         }
     }
 
-    /// Sends statements while the transaction is being opened; their results count only if it
-    /// was. What waits for `BEGIN` must be polled meanwhile: a connection stops reading for
-    /// everybody as long as one result is not taken.
+    /// Sends statements while the transaction is being opened; their results count only if
+    /// it was. The future that waits for `BEGIN` must be polled meanwhile: a connection
+    /// stops reading for everyone while one result is not consumed.
     pub(crate) async fn run_while_opening<T>(
         &self,
         work: impl Future<Output = Result<T, Fault>>,
@@ -225,14 +225,14 @@ impl Tx {
             .ok_or(Fault::Store(throughline_store::StoreError::Closed))
     }
 
-    /// What is asked from here on is planned like this.
+    /// Sets the planner hints for the following statements.
     pub(crate) async fn set_planner_hints(&self, plan: PlannerHints) -> Result<(), Fault> {
         let client = self.client()?;
         let planning = async {
-            let tell = client.prepare_cached(plan.sql()).await;
-            let tell = tell.map_err(during(STARTING))?;
-            // Sent with what comes next, and refused with it.
-            let _ = client.query(&tell, &[]).now_or_never();
+            let statement = client.prepare_cached(plan.sql()).await;
+            let statement = statement.map_err(during(STARTING))?;
+            // Sent with the next statement, which fails if this does.
+            let _ = client.query(&statement, &[]).now_or_never();
             Ok(())
         };
         let mut planning = std::pin::pin!(planning);
@@ -246,7 +246,7 @@ impl Tx {
         }
     }
 
-    /// The rows that a statement gives.
+    /// Runs a query and returns its rows.
     pub(crate) async fn query(
         &self,
         doing: &'static str,
@@ -263,7 +263,7 @@ impl Tx {
         self.run_while_opening(querying).await
     }
 
-    /// The one row that a statement gives, if any.
+    /// Runs a query and returns its only row, if any.
     pub(crate) async fn query_opt(
         &self,
         doing: &'static str,
@@ -273,7 +273,7 @@ impl Tx {
         Ok(self.query(doing, sql, params).await?.into_iter().next())
     }
 
-    /// Runs a statement; tells how many rows it was about.
+    /// Runs a statement; returns the number of rows affected.
     pub(crate) async fn execute(
         &self,
         doing: &'static str,
@@ -290,21 +290,21 @@ impl Tx {
         self.run_while_opening(executing).await
     }
 
-    /// Has the commit wait until all that was read here is durable.
+    /// Makes the commit wait until everything read in this transaction is durable.
     ///
     /// The database does not sync for a transaction that has written nothing. What such a
-    /// transaction has found may have been committed by a server that does not wait for the
-    /// disk, or by one that was cut off while it waited for a replica: an answer that rests on
-    /// it needs a sync of its own. This writes an empty record, and the commit syncs it with all
-    /// that came before it.
+    /// transaction has read may have been committed by a server that does not wait for the
+    /// disk, or by one that was interrupted while it waited for a replica, so a reply based
+    /// on it needs a sync of its own. This writes an empty WAL record, and the commit syncs
+    /// it with everything before it.
     pub(crate) async fn sync_on_commit(&self) -> Result<(), Fault> {
         let sql = "SELECT pg_logical_emit_message(true, 'throughline', '')";
         self.query("syncing", sql, &[]).await?;
         Ok(())
     }
 
-    /// Waits for the transaction to be open before a statement that writes is sent. One that
-    /// only reads is sent at once: without a transaction it changes nothing.
+    /// Waits for the transaction to be open before a statement that writes is sent. One
+    /// that only reads is sent at once: without a transaction it changes nothing.
     async fn wait_until_open_if_writing(&self, sql: &str) -> Result<(), Fault> {
         if self.mode != TxMode::Write || sql.starts_with("SELECT") {
             return Ok(());
@@ -312,7 +312,7 @@ impl Tx {
         self.wait_until_open().await
     }
 
-    /// Ends the transaction: commits what is done, undoes what has failed.
+    /// Ends the transaction: commits on success, rolls back on failure.
     pub(crate) async fn finish<T>(self, done: Result<T, Fault>) -> Result<T, Fault> {
         match done {
             Ok(done) => {
@@ -328,7 +328,7 @@ impl Tx {
 
     async fn commit(mut self) -> Result<(), Fault> {
         if self.mode != TxMode::Write {
-            // Nothing hangs on the answer, and nobody waits for it.
+            // Nothing depends on the result, so do not wait for it.
             if let Some(client) = self.take_client() {
                 let _ = client.batch_execute("COMMIT").now_or_never();
             }
@@ -343,7 +343,7 @@ impl Tx {
         Ok(())
     }
 
-    /// Undoes everything, as far as the connection can still be told.
+    /// Rolls back, if the connection still works.
     pub(crate) async fn rollback(mut self, why: &Fault) {
         if why.is_connection_lost() || why.is_stale_statement() {
             return;
@@ -357,12 +357,13 @@ impl Tx {
         }
     }
 
-    /// Gives the connection back: the transaction is over.
+    /// Returns the connection to the pool; the transaction is over.
     pub(crate) fn return_connection(&mut self) {
         self.take_client();
     }
 
-    /// Takes the connection out. What waits for `BEGIN` shares it, and is dropped first.
+    /// Takes the connection out. The future that waits for `BEGIN` shares it, and is
+    /// dropped first.
     fn take_client(&mut self) -> Option<Object> {
         *self.begin_state.get_mut() = BeginState::Failed;
         self.client.take().and_then(Arc::into_inner)
@@ -371,7 +372,7 @@ impl Tx {
 
 impl Drop for Tx {
     fn drop(&mut self) {
-        // Half a transaction must not reach whoever gets the connection next.
+        // The next user of the connection must not inherit an unfinished transaction.
         if let Some(client) = self.take_client() {
             drop(Object::take(client));
         }

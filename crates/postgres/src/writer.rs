@@ -1,7 +1,7 @@
-//! The queue of appends: what waits, and how it is answered.
+//! The queue of appends, and how each is answered.
 //!
-//! Appends are queued and committed in batches by one task ([`WriterTask`]), which starts with
-//! the first append. Every append has one deadline, counted from when it was queued.
+//! Appends are queued and committed in batches by one task ([`WriterTask`]), which starts
+//! with the first append. Every append has one deadline, counted from when it was queued.
 
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -18,16 +18,16 @@ use crate::change_notifier::ChangeNotifier;
 use crate::tx::TxSettings;
 use crate::writer_task::WriterTask;
 
-/// An append that waits for its turn.
+/// An append in the queue.
 #[derive(Debug)]
 pub(crate) struct QueuedAppend {
     pub(crate) to: SessionRef,
     pub(crate) prepared: Arc<PreparedAppend>,
-    /// What it came to, as far as it has been settled.
+    /// Its outcome, once decided.
     pub(crate) outcome: Option<Result<WriterReply, StoreError>>,
-    /// What it will have come to if a commit whose outcome is unknown took place.
+    /// Its outcome if a commit whose result is unknown succeeded.
     pub(crate) unconfirmed: Option<AppendKind>,
-    /// Whether a lock that others hold keeps it from being run.
+    /// Whether a lock held by another transaction blocks it.
     pub(crate) blocked: bool,
     /// When it is given up.
     pub(crate) deadline: Instant,
@@ -35,32 +35,32 @@ pub(crate) struct QueuedAppend {
 }
 
 impl QueuedAppend {
-    /// Whether nobody waits for it any more.
+    /// Whether the caller has stopped waiting.
     pub(crate) fn is_abandoned(&self) -> bool {
         self.reply.is_closed()
     }
 
-    /// Answers with what it came to, once that is committed.
+    /// Sends the outcome to the caller, once it is committed.
     pub(crate) fn answer(self) {
         let Self {
             prepared,
-            outcome: settled,
+            outcome,
             reply,
             ..
         } = self;
-        // Whoever asked wants back what they share with the writer.
+        // Released first: the caller then holds the only reference.
         drop(prepared);
-        // Whoever asked may have left meanwhile.
-        let _ = reply.send(settled.unwrap_or(Err(StoreError::Closed)));
+        // The caller may have stopped waiting.
+        let _ = reply.send(outcome.unwrap_or(Err(StoreError::Closed)));
     }
 
-    /// Answers that it was not done, or that nobody knows whether it was: it is not run again.
+    /// Answers that it failed, or that its outcome is unknown; it is not run again.
     pub(crate) fn give_up(mut self, failure: Option<&StoreError>, policy: &RetryPolicy) {
         let failure = match (self.unconfirmed, failure) {
             (Some(_), failure) => StoreError::OutcomeUnknown {
                 source: match failure {
                     Some(failure) => crate::open::error_chain(failure).into(),
-                    None => "no later attempt could find out in time".into(),
+                    None => "no later attempt could determine it in time".into(),
                 },
             },
             (None, Some(failure)) if !matches!(failure, StoreError::OutcomeUnknown { .. }) => {
@@ -76,13 +76,13 @@ impl QueuedAppend {
     }
 }
 
-/// The appending side of a store: its task starts with the first append.
+/// The append side of a store. Its task starts with the first append.
 pub(crate) struct Writer {
     context: WriterContext,
     state: Mutex<TaskState>,
 }
 
-/// What a writer writes with.
+/// What the writer task needs.
 #[derive(Clone)]
 pub(crate) struct WriterContext {
     pub(crate) pool: Pool,
@@ -106,14 +106,14 @@ impl fmt::Debug for Writer {
 impl Writer {
     pub(crate) fn new(
         pool: Pool,
-        manner: TxSettings,
+        settings: TxSettings,
         time_limit: Duration,
         wake: Arc<ChangeNotifier>,
     ) -> Self {
         Self {
             context: WriterContext {
                 pool,
-                settings: manner,
+                settings,
                 policy: RetryPolicy {
                     seed: std::process::id(),
                     ..RetryPolicy::new(time_limit)
@@ -124,13 +124,13 @@ impl Writer {
         }
     }
 
-    /// Something was committed beside the writer.
+    /// Reports a commit that did not go through the writer.
     pub(crate) fn notify_committed(&self) {
         self.context.notifier.announce();
     }
 
-    /// Appends; answers once it is durable. If the returned future is dropped before the append
-    /// has been run, it is not run at all.
+    /// Appends; returns once it is durable. If the returned future is dropped before the
+    /// append has been run, it is not run at all.
     pub(crate) async fn append(
         &self,
         to: &SessionRef,
@@ -162,7 +162,7 @@ impl Writer {
         }
     }
 
-    /// Waits until everything under way is committed, and ends the task.
+    /// Waits until everything in progress is committed, and ends the task.
     pub(crate) async fn close(&self) {
         let state = {
             let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
@@ -170,7 +170,7 @@ impl Writer {
         };
         if let TaskState::Running(jobs, task) = state {
             drop(jobs);
-            // A panic in the task has been told to whoever waited for an answer.
+            // If the task panicked, waiting callers have already received an error.
             let _ = task.await;
         }
         self.context.notifier.close().await;

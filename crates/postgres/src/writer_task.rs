@@ -1,18 +1,18 @@
-//! Commits queued appends: everything that waits, in one transaction.
+//! Commits queued appends, all that are waiting in one transaction.
 //!
 //! The task waits for one append, takes what else is waiting, runs all of it in one
-//! transaction and answers everybody after the commit. There is no timer: while one batch is
-//! being synced the next one gathers.
+//! transaction and answers every caller after the commit. There is no timer: the next batch
+//! builds up while the current one is being synced.
 //!
-//! What becomes of a batch that failed is decided by [`RetryPolicy`]: every append has one
-//! deadline from when it was queued; a batch is split only if one of its appends broke it; if
-//! the database itself failed, all of them share that failure. Appends to a session that
-//! another transaction holds locked are set aside and tried again from time to time, without
-//! waiting for the lock, so that they hold up nobody else.
+//! [`RetryPolicy`] decides what happens to a failed batch: every append has one deadline
+//! from when it was queued; a batch is split only if one of its appends broke it; if the
+//! database itself failed, all of them share that failure. Appends to a session that
+//! another transaction holds locked are set aside and retried from time to time, without
+//! waiting for the lock, so that they hold up nothing else.
 //!
 //! Invariants: an append that was answered with an error is not run afterwards, and if an
-//! earlier attempt may have been committed, the error says so. Appends to one session are run
-//! in the order in which they were queued.
+//! earlier attempt may have been committed, the error says so. Appends to one session are
+//! run in the order in which they were queued.
 
 use std::collections::{HashSet, VecDeque};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -28,11 +28,11 @@ use crate::batch::{self, RowLocks, SessionCache};
 use crate::error::Fault;
 use crate::writer::{QueuedAppend, WriterContext};
 
-/// The most appends in one commit: enough to share a sync, and short enough to wait for.
+/// The most appends in one commit: enough to share a sync, and few enough to keep it short.
 const MAX_BATCH: usize = 512;
 
-/// How long the result of a commit is waited for once the deadline has passed: a little more
-/// time is better than not knowing.
+/// How much longer to wait for the result of a commit after the deadline: a short wait is
+/// better than an unknown outcome.
 const COMMIT_GRACE: Duration = Duration::from_secs(5);
 
 /// Runs the appends of one store.
@@ -42,17 +42,18 @@ pub(crate) struct WriterTask {
     blocked: BlockedAppends,
 }
 
-/// Appends to sessions that others have locked, in the order in which they were queued.
+/// Appends to sessions that other transactions have locked, in the order in which they were
+/// queued.
 #[derive(Default)]
 struct BlockedAppends {
     jobs: Vec<QueuedAppend>,
-    /// How often they have been tried since one of them was done.
+    /// Retries since one of them last succeeded.
     failures: u32,
-    /// When they are tried again.
+    /// When to retry them.
     retry_at: Option<Instant>,
 }
 
-/// Appends to be run together, and how.
+/// Appends to run together, and how to treat locked rows.
 type Batch = (Vec<QueuedAppend>, RowLocks);
 
 impl WriterTask {
@@ -84,7 +85,7 @@ impl WriterTask {
         }
     }
 
-    /// Runs a batch to its end: everybody in it is answered or set aside.
+    /// Runs a batch to completion: every append in it is answered or set aside.
     async fn commit(&mut self, batch: Batch) {
         let mut batches = VecDeque::from([batch]);
         while let Some((mut batch, locks)) = batches.pop_front() {
@@ -99,15 +100,15 @@ impl WriterTask {
             }
             self.context.notifier.announce();
             if several {
-                // Those who were answered may have more to say, and it shares the next commit.
+                // Callers just answered may append again; let them join the next commit.
                 tokio::task::yield_now().await;
             }
         }
         self.plan_retry();
     }
 
-    /// Attempts a batch until it is committed, given up, set aside or split; returns what is
-    /// to be run next.
+    /// Attempts a batch until it is committed, failed, set aside or split; returns the
+    /// batches to run next.
     async fn run_batch(&mut self, mut batch: Vec<QueuedAppend>, mut locks: RowLocks) -> Vec<Batch> {
         let mut failures = 0;
         let mut last_failure = None;
@@ -156,8 +157,8 @@ impl WriterTask {
         }
     }
 
-    /// One transaction with all of the batch in it. It is given up at the deadline, or a
-    /// little later where the result of a commit is still to come.
+    /// Runs the batch in one transaction. Gives up at the deadline, or a little later if
+    /// the result of a commit is still pending.
     async fn attempt(
         &mut self,
         batch: &mut [QueuedAppend],
@@ -177,13 +178,13 @@ impl WriterTask {
                 Ok(done) => done,
                 Err(_) if !commit_sent.load(Ordering::Relaxed) => Err(Fault::NoConnection {
                     during: "appending",
-                    source: "the database does not answer".into(),
+                    source: "the database does not respond".into(),
                     pool_exhausted: false,
                 }),
                 Err(_) => match timeout(COMMIT_GRACE, attempt).await {
                     Ok(done) => done,
                     Err(_) => Err(Fault::CommitLost {
-                        source: "the database does not answer".into(),
+                        source: "the database does not respond".into(),
                     }),
                 },
             }
@@ -191,7 +192,8 @@ impl WriterTask {
         if let Err(fault) = &done {
             self.cache.clear();
             for job in batch {
-                // Whether this was committed nobody knows: if the entries are there, it was.
+                // The commit's outcome is unknown: if the entries are found later, it
+                // succeeded.
                 if let Some(Ok(WriterReply::Written { kind: how, .. })) = job.outcome.take()
                     && fault.is_outcome_unknown()
                 {
@@ -202,8 +204,8 @@ impl WriterTask {
         done
     }
 
-    /// Answers everybody whose append was settled by a commit, and sets aside the blocked.
-    /// What could not be settled beside the rest comes next.
+    /// Answers every append that the commit decided, and sets aside the blocked ones.
+    /// Returns the undecided ones as the next batch.
     fn answer_settled(&mut self, batch: Vec<QueuedAppend>, locks: RowLocks) -> Vec<Batch> {
         let mut left = Vec::new();
         for job in batch {
@@ -219,7 +221,7 @@ impl WriterTask {
         vec![(left, locks)]
     }
 
-    /// Answers those whose deadline has passed, wherever they wait.
+    /// Answers the appends whose deadline has passed, in the batch and among the blocked.
     fn answer_expired(&mut self, batch: &mut Vec<QueuedAppend>, failure: Option<&StoreError>) {
         let now = Instant::now();
         let policy = self.context.policy;
@@ -231,7 +233,7 @@ impl WriterTask {
         }
     }
 
-    /// Sets aside all appends to the sessions of those marked as blocked; whether there were
+    /// Sets aside all appends to sessions with blocked appends; returns whether there were
     /// any.
     fn set_blocked_aside(&mut self, batch: &mut Vec<QueuedAppend>) -> bool {
         let blocked = batch.iter().filter(|job| job.blocked);
@@ -241,7 +243,7 @@ impl WriterTask {
         !sessions.is_empty()
     }
 
-    /// Sets aside what is for sessions whose earlier appends are set aside.
+    /// Sets aside appends to sessions that have earlier appends set aside.
     fn queue_behind_blocked(&mut self, batch: &mut Vec<QueuedAppend>) {
         if self.blocked.jobs.is_empty() {
             return;
@@ -252,7 +254,7 @@ impl WriterTask {
         self.blocked.jobs.extend(aside);
     }
 
-    /// Decides when the blocked are tried again.
+    /// Schedules the next retry of the blocked appends.
     fn plan_retry(&mut self) {
         self.answer_expired(&mut Vec::new(), None);
         self.blocked.jobs.retain(|job| !job.is_abandoned());
@@ -274,7 +276,7 @@ impl WriterTask {
 }
 
 impl BlockedAppends {
-    /// Waits until they are to be tried again; for ever if there are none.
+    /// Waits until the next retry; forever if nothing is blocked.
     async fn wait_until_due(&self) {
         match self.retry_at {
             Some(at) => sleep_until(at.into()).await,
@@ -286,14 +288,14 @@ impl BlockedAppends {
         self.retry_at.is_some_and(|at| at <= now)
     }
 
-    /// Takes them out, to be run.
+    /// Takes all blocked appends out to run them.
     fn take(&mut self) -> Vec<QueuedAppend> {
         self.retry_at = None;
         std::mem::take(&mut self.jobs)
     }
 }
 
-/// Each in a transaction of its own, to find the one at fault.
+/// Splits a batch into one transaction per append, to find the one at fault.
 fn split(batch: Vec<QueuedAppend>, locks: RowLocks) -> Vec<Batch> {
     batch.into_iter().map(|job| (vec![job], locks)).collect()
 }

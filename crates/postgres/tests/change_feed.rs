@@ -1,4 +1,4 @@
-//! The feed across writers: nothing is passed over, nothing out of order.
+//! The change feed with concurrent writers: nothing is skipped, nothing is out of order.
 
 #![allow(clippy::unwrap_used, reason = "a test")]
 
@@ -12,7 +12,7 @@ use throughline_model::SessionId;
 use throughline_postgres::test_database::TestDatabase;
 use throughline_store::{Change, ChangeFeed, ChangeKind, LogStore, Position};
 
-/// As a writer of ours takes positions, before it commits.
+/// Takes a position as a writer of the store does before it commits.
 const TAKE_POSITION: &str = "BEGIN;
     SELECT pg_advisory_xact_lock_shared(1414293870,
         (CASE WHEN is_called THEN last_value ELSE 0 END & 4294967295)::bit(32)::int)
@@ -32,16 +32,16 @@ fn describe_changes(changes: &[Change]) -> Vec<String> {
 
 #[test]
 fn a_position_that_is_committed_late_is_not_skipped() {
-    let Some(trial) = TestDatabase::new() else {
+    let Some(database) = TestDatabase::new() else {
         return;
     };
     run(async {
-        let store = open(&trial.url()).await;
+        let store = open(&database.url()).await;
         store.create(&owner(), header("s")).await.unwrap();
         let start = store.last_position().await.unwrap();
         append(&store, &session("s"), named_entry("1", "before")).await;
 
-        let slow = trial.connect().await;
+        let slow = database.connect().await;
         slow.batch_execute(TAKE_POSITION).await.unwrap();
         append(&store, &session("s"), named_entry("2", "after")).await;
         append(&store, &session("s"), named_entry("3", "after")).await;
@@ -50,7 +50,7 @@ fn a_position_that_is_committed_late_is_not_skipped() {
         assert_eq!(describe_changes(&seen), ["s 1"]);
         let last = store.last_position().await.unwrap();
         assert_eq!(last, seen[0].position);
-        // Whoever asks how far behind they are learns that more was acknowledged.
+        // A reader can tell that more was acknowledged than it has seen.
         let newest = store.acknowledged_position().await.unwrap();
         assert_eq!(newest, Position(last.0 + 3));
 
@@ -65,14 +65,14 @@ fn a_position_that_is_committed_late_is_not_skipped() {
 
 #[test]
 fn a_writer_that_gives_up_holds_nobody_up() {
-    let Some(trial) = TestDatabase::new() else {
+    let Some(database) = TestDatabase::new() else {
         return;
     };
     run(async {
-        let store = open(&trial.url()).await;
+        let store = open(&database.url()).await;
         store.create(&owner(), header("s")).await.unwrap();
         let start = store.last_position().await.unwrap();
-        let slow = trial.connect().await;
+        let slow = database.connect().await;
         slow.batch_execute(TAKE_POSITION).await.unwrap();
         append(&store, &session("s"), named_entry("1", "after")).await;
         assert_eq!(store.changes(start, 10).await.unwrap(), []);
@@ -84,7 +84,7 @@ fn a_writer_that_gives_up_holds_nobody_up() {
     });
 }
 
-/// Appends to all sessions in turn, from a process of its own as far as the database knows.
+/// Appends to all sessions in turn, through a separate store.
 async fn append_to_all(url: String, me: usize) {
     let store = open(&url).await;
     for count in 0..40 {
@@ -98,16 +98,16 @@ async fn append_to_all(url: String, me: usize) {
 #[test]
 fn whoever_follows_sees_everything_once_and_each_session_in_order() {
     const WRITERS: usize = 5;
-    let Some(trial) = TestDatabase::new() else {
+    let Some(database) = TestDatabase::new() else {
         return;
     };
     run(async {
-        let store = open(&trial.url()).await;
+        let store = open(&database.url()).await;
         for id in ["a", "b", "c"] {
             store.create(&owner(), header(id)).await.unwrap();
         }
         let writers: Vec<_> = (0..WRITERS)
-            .map(|me| tokio::spawn(append_to_all(trial.url(), me)))
+            .map(|me| tokio::spawn(append_to_all(database.url(), me)))
             .collect();
         let mut seen: Vec<Change> = Vec::new();
         let expected = 3 + WRITERS * 40 * 3;
@@ -133,11 +133,11 @@ fn whoever_follows_sees_everything_once_and_each_session_in_order() {
 
 #[test]
 fn a_notification_from_another_process_wakes_whoever_waits() {
-    let Some(trial) = TestDatabase::new() else {
+    let Some(database) = TestDatabase::new() else {
         return;
     };
     run(async {
-        let (here, there) = (open(&trial.url()).await, open(&trial.url()).await);
+        let (here, there) = (open(&database.url()).await, open(&database.url()).await);
         there.create(&owner(), header("s")).await.unwrap();
         let mut after = here.last_position().await.unwrap();
         for count in 0..20 {
@@ -163,11 +163,11 @@ fn a_notification_from_another_process_wakes_whoever_waits() {
 
 #[test]
 fn whoever_missed_a_notification_finds_out_by_polling() {
-    let Some(trial) = TestDatabase::new() else {
+    let Some(database) = TestDatabase::new() else {
         return;
     };
     run(async {
-        let store = open(&trial.url()).await;
+        let store = open(&database.url()).await;
         store.create(&owner(), header("s")).await.unwrap();
         let after = store.last_position().await.unwrap();
         let waiting = tokio::spawn({
@@ -175,8 +175,8 @@ fn whoever_missed_a_notification_finds_out_by_polling() {
             async move { store.wait_for_change(after).await.unwrap() }
         });
         tokio::time::sleep(Duration::from_millis(50)).await;
-        // Written past every process that would have told of it.
-        let other = trial.connect().await;
+        // Written directly, so that no process sends a notification.
+        let other = database.connect().await;
         let silent = TAKE_POSITION.replace("'slow', 'trashed'", "'s', 'trashed'");
         other.batch_execute(&silent).await.unwrap();
         other.batch_execute("COMMIT").await.unwrap();

@@ -1,4 +1,4 @@
-//! The store for more than one machine passes the suite.
+//! The PostgreSQL store passes the conformance suite.
 
 #![allow(clippy::unwrap_used, reason = "a test")]
 
@@ -11,12 +11,12 @@ use throughline_store::conformance::Fixture;
 use throughline_store::{clock_conformance, conformance};
 
 thread_local! {
-    /// The database that this thread's last case was done with: random tests need many, and
-    /// to empty one is cheaper than to make one.
+    /// The database of this thread's last case, for reuse: random tests need many, and
+    /// emptying one is cheaper than creating one.
     static SPARE: RefCell<Option<TestDatabase>> = const { RefCell::new(None) };
 }
 
-/// A database in use, which is spare afterwards.
+/// A database in use, made available for reuse on drop.
 struct SpareOnDrop(Option<TestDatabase>);
 
 impl Drop for SpareOnDrop {
@@ -26,7 +26,7 @@ impl Drop for SpareOnDrop {
 }
 
 async fn fixture() -> Option<Fixture<PostgresStore>> {
-    let trial = match SPARE.take() {
+    let database = match SPARE.take() {
         Some(spare) => {
             spare.truncate();
             spare
@@ -34,8 +34,8 @@ async fn fixture() -> Option<Fixture<PostgresStore>> {
         None => TestDatabase::new()?,
     };
     Some(Fixture {
-        store: trial.open(Options::default()).await,
-        guard: Box::new(SpareOnDrop(Some(trial))),
+        store: database.open(Options::default()).await,
+        guard: Box::new(SpareOnDrop(Some(database))),
     })
 }
 
@@ -44,16 +44,16 @@ conformance!(match fixture().await {
     None => return,
 });
 
-/// The database's clock stays as it is: every lease is moved into the future instead.
+/// The database's clock cannot be changed, so every lease is moved into the future instead.
 async fn set_clock_back(fixture: &Fixture<PostgresStore>, by: Duration) {
-    let SpareOnDrop(trial) = fixture.guard.downcast_ref().unwrap();
+    let SpareOnDrop(database) = fixture.guard.downcast_ref().unwrap();
     let by = by.as_micros();
     let sql = format!(
         "UPDATE throughline.lease
          SET granted_at = granted_at + {by}, expires_at = expires_at + {by}"
     );
-    let database = trial.as_ref().unwrap().connect().await;
-    database.batch_execute(&sql).await.unwrap();
+    let client = database.as_ref().unwrap().connect().await;
+    client.batch_execute(&sql).await.unwrap();
 }
 
 clock_conformance!(

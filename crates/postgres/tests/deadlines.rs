@@ -1,4 +1,4 @@
-//! Every append has one deadline, and its answer says what became of it.
+//! Every append has one deadline, and its answer states the outcome.
 
 #![allow(clippy::unwrap_used, reason = "a test")]
 
@@ -31,12 +31,12 @@ fn is_unknown(refused: &StoreError) -> bool {
 
 #[test]
 fn appends_to_an_unavailable_database_share_the_wait_and_are_not_done_later() {
-    let Some(trial) = TestDatabase::new() else {
+    let Some(database) = TestDatabase::new() else {
         return;
     };
     run(async {
         let limit = Duration::from_secs(2);
-        let (url, between) = start_fault_proxy(&trial);
+        let (url, between) = start_fault_proxy(&database);
         between.cut_commits(false);
         let store = open_with_limit(&url, limit).await;
         for id in ["a", "b"] {
@@ -68,7 +68,7 @@ fn appends_to_an_unavailable_database_share_the_wait_and_are_not_done_later() {
         )
         .await;
         tokio::time::sleep(Duration::from_secs(1)).await;
-        let direct = open(&trial.url()).await;
+        let direct = open(&database.url()).await;
         for (id, head) in [("a", Seq(2)), ("b", Seq(1))] {
             let record = direct.record(&session(id)).await.unwrap();
             assert_eq!(record.info.head, head, "{id}");
@@ -78,21 +78,22 @@ fn appends_to_an_unavailable_database_share_the_wait_and_are_not_done_later() {
 
 #[test]
 fn a_commit_whose_answer_is_lost_for_good_is_said_to_be_unknown_and_can_be_repeated() {
-    let Some(trial) = TestDatabase::new() else {
+    let Some(database) = TestDatabase::new() else {
         return;
     };
     run(async {
-        let (url, between) = start_fault_proxy(&trial);
+        let (url, between) = start_fault_proxy(&database);
         between.cut_commits(false);
         let store = open_with_limit(&url, Duration::from_millis(500)).await;
         for id in ["a", "b"] {
             store.create(&owner(), header(id)).await.unwrap();
         }
         let mut stored = 0;
-        // The first append to a session asks first; those after it come in one statement.
+        // The first append to a session takes two round trips; later ones take one
+        // statement.
         for (count, id) in ["a", "b", "a", "b", "a"].into_iter().enumerate() {
             let name = format!("{id} {count}");
-            // Reads are ended by a commit too, which nobody waits for.
+            // Reads end with a commit too, which is not awaited.
             tokio::time::sleep(Duration::from_millis(100)).await;
             between.lose_next_commit();
 
@@ -106,7 +107,7 @@ fn a_commit_whose_answer_is_lost_for_good_is_said_to_be_unknown_and_can_be_repea
             between.refuse_connections(false);
             let repeated = store.append(&session(id), one_entry(&name)).await.unwrap();
             stored += usize::from(repeated.kind == AppendKind::Repeated);
-            // What is remembered makes the next one foreseeable.
+            // Fills the cache, so that the next append takes the optimistic path.
             append(
                 &store,
                 &session(id),
@@ -121,7 +122,7 @@ fn a_commit_whose_answer_is_lost_for_good_is_said_to_be_unknown_and_can_be_repea
         store.create(&owner(), header("c")).await.unwrap();
 
         assert!(stored > 0, "no commit took place whose answer was lost");
-        let direct = open(&trial.url()).await;
+        let direct = open(&database.url()).await;
         let head = direct.record(&session("a")).await.unwrap().info.head;
         assert_eq!(head, Seq(6));
         let report = direct.check(&|_, _| ()).await.unwrap();
@@ -131,11 +132,11 @@ fn a_commit_whose_answer_is_lost_for_good_is_said_to_be_unknown_and_can_be_repea
 
 #[test]
 fn a_database_that_hangs_is_not_waited_for_past_the_deadline() {
-    let Some(trial) = TestDatabase::new() else {
+    let Some(database) = TestDatabase::new() else {
         return;
     };
     run(async {
-        let (url, between) = start_fault_proxy(&trial);
+        let (url, between) = start_fault_proxy(&database);
         between.cut_commits(false);
         let store = open_with_limit(&url, Duration::from_millis(500)).await;
         for id in ["asked", "foreseen"] {
@@ -147,20 +148,20 @@ fn a_database_that_hangs_is_not_waited_for_past_the_deadline() {
         }
         between.hold_responses(true);
 
-        // One statement, which commits by itself: it was heard.
+        // One statement that commits by itself: the database received it.
         let hangs = Duration::from_secs(60);
         let (asked, foreseen) = (session("asked"), session("foreseen"));
         let unknown = timeout(hangs, store.append(&foreseen, one_entry("sent")));
         let unknown = unknown.await.expect("it hangs").unwrap_err();
         assert!(is_unknown(&unknown), "{unknown}");
-        // This one has to ask first, and never comes to committing.
+        // This one takes two round trips, and never reaches its commit.
         let refused = timeout(hangs, store.append(&asked, one_entry("not sent")));
         let refused = refused.await.expect("it hangs").unwrap_err();
         assert_eq!(refused.kind(), ErrorKind::Unavailable);
         assert!(!is_unknown(&refused), "{refused}");
 
         between.hold_responses(false);
-        let direct = open(&trial.url()).await;
+        let direct = open(&database.url()).await;
         let head = direct.record(&session("asked")).await.unwrap().info.head;
         assert_eq!(head, Seq(0));
         let repeated = store.append(&session("foreseen"), one_entry("sent")).await;

@@ -1,5 +1,5 @@
-//! The database server crashes right after an acknowledgement: what was acknowledged is there,
-//! whoever wrote it.
+//! Acknowledged writes survive a crash of the database server, including writes by others
+//! that an answer depends on.
 
 #![allow(clippy::unwrap_used, reason = "a test")]
 
@@ -24,8 +24,7 @@ fn crash(cluster: &mut Cluster) {
     cluster.ensure_running().unwrap();
 }
 
-/// A server that writes its log to the disk only where somebody waits for it, or every ten
-/// seconds.
+/// A server that flushes its log only when a commit waits for it, or every ten seconds.
 fn lazy_cluster() -> Option<Cluster> {
     let programs = PostgresBinaries::for_tests()?;
     let settings = ["fsync=off", "wal_writer_delay=10s", "autovacuum=off"];
@@ -39,7 +38,7 @@ fn an_answer_that_rests_on_what_another_server_has_not_synced_is_synced() {
     };
     run(async {
         drop(open(&cluster, Durability::Full).await);
-        // An existing session.
+        // A session that already exists.
         let (lazy, sure) = (
             open(&cluster, Durability::Normal).await,
             open(&cluster, Durability::Full).await,
@@ -49,7 +48,7 @@ fn an_answer_that_rests_on_what_another_server_has_not_synced_is_synced() {
         crash(&mut cluster);
         sure.record(&session("s")).await.unwrap();
 
-        // An append that is repeated.
+        // A repeated append.
         append(&lazy, &session("s"), named_entry("one", "one")).await;
         let repeat = Append::unconditional(vec![named_entry("one", "one")]);
         let repeated = sure.append(&session("s"), repeat).await.unwrap();
@@ -57,14 +56,14 @@ fn an_answer_that_rests_on_what_another_server_has_not_synced_is_synced() {
         crash(&mut cluster);
         assert_eq!(sure.record(&session("s")).await.unwrap().info.head, Seq(1));
 
-        // An attachment that is there.
+        // An attachment that already exists.
         let lazily = lazy.put_blob(&owner(), b"bytes".to_vec()).await.unwrap();
         let digest = sure.put_blob(&owner(), b"bytes".to_vec()).await.unwrap();
         assert_eq!(digest, lazily);
         crash(&mut cluster);
         assert_eq!(sure.blob(&owner(), &digest).await.unwrap(), b"bytes");
 
-        // A fork that is there.
+        // A fork that already exists.
         lazy.fork(&session("s"), Seq(1), header("f")).await.unwrap();
         sure.fork(&session("s"), Seq(1), header("f")).await.unwrap();
         crash(&mut cluster);

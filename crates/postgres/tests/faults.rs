@@ -1,4 +1,4 @@
-//! The database goes away in the middle of things: nothing is lost, nothing is doubled.
+//! Lost connections: no entry is lost and none is duplicated.
 
 #![allow(clippy::unwrap_used, reason = "a test")]
 
@@ -16,15 +16,15 @@ use throughline_store::{
 
 #[test]
 fn a_connection_cut_in_the_middle_of_a_commit_doubles_nothing() {
-    let Some(trial) = TestDatabase::new() else {
+    let Some(database) = TestDatabase::new() else {
         return;
     };
     run(async {
-        let direct = open(&trial.url()).await;
+        let direct = open(&database.url()).await;
         for id in ["a", "b"] {
             direct.create(&owner(), header(id)).await.unwrap();
         }
-        let (url, cutter) = start_fault_proxy(&trial);
+        let (url, proxy) = start_fault_proxy(&database);
         let store = open(&url).await;
         let mut expected = Seq::ZERO;
         for count in 0..24 {
@@ -36,13 +36,13 @@ fn a_connection_cut_in_the_middle_of_a_commit_doubles_nothing() {
                 ];
                 let head = Append::after(expected, new);
                 let appended = store.append(&session(id), head).await.unwrap();
-                // Whether or not the first attempt was committed, this is what it came to.
+                // Whether or not the first attempt was committed, this is the outcome.
                 assert_eq!(appended.kind, AppendKind::Appended, "{name}");
                 assert_eq!(appended.entries[0].seq, expected.next(), "{name}");
             }
             expected = Seq(expected.0 + 2);
         }
-        assert!(cutter.cuts() >= 10, "{cutter:?}");
+        assert!(proxy.cuts() >= 10, "{proxy:?}");
         for id in ["a", "b"] {
             assert_eq!(read_log(&direct, &session(id)).await.unwrap().len(), 48);
         }
@@ -53,12 +53,12 @@ fn a_connection_cut_in_the_middle_of_a_commit_doubles_nothing() {
 
 #[test]
 fn whatever_changes_sessions_survives_a_lost_connection_too() {
-    let Some(trial) = TestDatabase::new() else {
+    let Some(database) = TestDatabase::new() else {
         return;
     };
     run(async {
         use throughline_store::Catalog as _;
-        let (url, cutter) = start_fault_proxy(&trial);
+        let (url, proxy) = start_fault_proxy(&database);
         let store = open(&url).await;
         for count in 0..8 {
             let id = format!("s{count}");
@@ -71,8 +71,8 @@ fn whatever_changes_sessions_survives_a_lost_connection_too() {
             store.trash(&session(&id), common::at(9)).await.unwrap();
             store.remove(&session(&id)).await.unwrap();
         }
-        assert!(cutter.cuts() >= 10, "{cutter:?}");
-        let direct = open(&trial.url()).await;
+        assert!(proxy.cuts() >= 10, "{proxy:?}");
+        let direct = open(&database.url()).await;
         let report = direct.check(&|_, _| ()).await.unwrap();
         assert_eq!((report.findings.len(), report.sessions), (0, 8));
         let changes = direct.changes(Position(0), 1_000).await.unwrap();
@@ -86,16 +86,16 @@ fn whatever_changes_sessions_survives_a_lost_connection_too() {
 
 #[test]
 fn connections_that_are_all_ended_under_load_cost_nobody_anything() {
-    let Some(trial) = TestDatabase::new() else {
+    let Some(database) = TestDatabase::new() else {
         return;
     };
     run(async {
-        let store = open(&trial.url()).await;
+        let store = open(&database.url()).await;
         for id in ["a", "b", "c"] {
             store.create(&owner(), header(id)).await.unwrap();
         }
         let ending = tokio::spawn({
-            let admin = trial.connect().await;
+            let admin = database.connect().await;
             async move {
                 for _ in 0..12 {
                     tokio::time::sleep(Duration::from_millis(25)).await;
@@ -126,7 +126,7 @@ fn connections_that_are_all_ended_under_load_cost_nobody_anything() {
 
 #[test]
 fn when_all_connections_are_in_use_it_is_said_and_passes() {
-    let Some(trial) = TestDatabase::new() else {
+    let Some(database) = TestDatabase::new() else {
         return;
     };
     run(async {
@@ -136,9 +136,9 @@ fn when_all_connections_are_in_use_it_is_said_and_passes() {
             time_limit: Duration::ZERO,
             ..Options::default()
         };
-        let store = PostgresStore::open(&trial.url(), options).await.unwrap();
+        let store = PostgresStore::open(&database.url(), options).await.unwrap();
         store.create(&owner(), header("s")).await.unwrap();
-        let other = trial.connect().await;
+        let other = database.connect().await;
         let block = "BEGIN; LOCK TABLE throughline.session IN ACCESS EXCLUSIVE MODE";
         other.batch_execute(block).await.unwrap();
         let first = tokio::spawn({
@@ -159,7 +159,7 @@ fn when_all_connections_are_in_use_it_is_said_and_passes() {
 
 #[test]
 fn a_transaction_whose_begin_failed_writes_nothing() {
-    let Some(trial) = TestDatabase::new() else {
+    let Some(database) = TestDatabase::new() else {
         return;
     };
     run(async {
@@ -168,10 +168,10 @@ fn a_transaction_whose_begin_failed_writes_nothing() {
             time_limit: Duration::from_millis(200),
             ..Options::default()
         };
-        let (url, proxy) = start_fault_proxy(&trial);
+        let (url, proxy) = start_fault_proxy(&database);
         proxy.cut_commits(false);
         let store = PostgresStore::open(&url, options).await.unwrap();
-        let direct = open(&trial.url()).await;
+        let direct = open(&database.url()).await;
         for id in ["s", "t", "u"] {
             direct.create(&owner(), header(id)).await.unwrap();
         }
@@ -221,14 +221,14 @@ fn a_transaction_whose_begin_failed_writes_nothing() {
             .unwrap_err();
         let report = direct.check(&|_, _| ()).await.unwrap();
         assert_eq!(report.findings, []);
-        // The connections are as good as before.
+        // The connections remain usable.
         store.append(&session("s"), one()).await.unwrap();
     });
 }
 
 #[test]
 fn a_database_that_stays_unavailable_is_an_error_and_not_a_wait() {
-    let Some(trial) = TestDatabase::new() else {
+    let Some(database) = TestDatabase::new() else {
         return;
     };
     run(async {
@@ -236,7 +236,7 @@ fn a_database_that_stays_unavailable_is_an_error_and_not_a_wait() {
             time_limit: Duration::from_millis(200),
             ..Options::default()
         };
-        let (url, between) = start_fault_proxy(&trial);
+        let (url, between) = start_fault_proxy(&database);
         let store = PostgresStore::open(&url, options).await.unwrap();
         store.create(&owner(), header("s")).await.unwrap();
         between.refuse_connections(true);

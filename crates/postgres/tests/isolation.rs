@@ -1,4 +1,4 @@
-//! Owners are kept apart by the database as well, whatever a statement forgets.
+//! Row-level security isolates owners even if a statement does not name the owner.
 
 #![allow(clippy::unwrap_used, reason = "a test")]
 
@@ -23,7 +23,7 @@ async fn count(client: &Client, sql: &str) -> i64 {
     client.query_one(sql, &[]).await.unwrap().get(0)
 }
 
-/// What alice and bob have: a session each, with one entry and one attachment.
+/// Gives alice and bob a session each, with one entry and one attachment.
 async fn fill(store: &PostgresStore) {
     for name in ["alice", "bob"] {
         let owner: Owner = name.parse().unwrap();
@@ -41,8 +41,8 @@ async fn fill(store: &PostgresStore) {
 }
 
 /// A role that may log in and use the store, and nothing else.
-async fn application_role(trial: &TestDatabase) -> String {
-    let admin = trial.connect().await;
+async fn application_role(database: &TestDatabase) -> String {
+    let admin = database.connect().await;
     let name = format!("tl_app_{}", std::process::id());
     let make = format!(
         "DROP ROLE IF EXISTS {name};
@@ -53,21 +53,21 @@ async fn application_role(trial: &TestDatabase) -> String {
     name
 }
 
-async fn drop_role(trial: &TestDatabase, name: &str) {
-    let admin = trial.connect().await;
+async fn drop_role(database: &TestDatabase, name: &str) {
+    let admin = database.connect().await;
     let drop = format!("DROP OWNED BY {name}; DROP ROLE {name}");
     let _ = admin.batch_execute(&drop).await;
 }
 
 #[test]
 fn a_statement_that_forgets_the_owner_gets_nothing() {
-    let Some(trial) = TestDatabase::new() else {
+    let Some(database) = TestDatabase::new() else {
         return;
     };
     run(async {
-        let role = application_role(&trial).await;
-        let url = trial.url_for(&role, "pass");
-        // The store works for such a role, which could not have made it.
+        let role = application_role(&database).await;
+        let url = database.url_for(&role, "pass");
+        // The store works for such a role, although it could not have created it.
         let store = open(&url).await;
         fill(&store).await;
 
@@ -85,18 +85,18 @@ fn a_statement_that_forgets_the_owner_gets_nothing() {
         let listed = store.list(&alice, &SessionFilter::default(), None, 9).await;
         assert_eq!(listed.unwrap().items.len(), 1);
         drop((client, store));
-        drop_role(&trial, &role).await;
+        drop_role(&database, &role).await;
     });
 }
 
 #[test]
 fn on_behalf_of_one_owner_anothers_rows_are_neither_seen_nor_made() {
-    let Some(trial) = TestDatabase::new() else {
+    let Some(database) = TestDatabase::new() else {
         return;
     };
     run(async {
-        let role = application_role(&trial).await;
-        let url = trial.url_for(&role, "pass");
+        let role = application_role(&database).await;
+        let url = database.url_for(&role, "pass");
         fill(&open(&url).await).await;
 
         let client = connect(&url).await;
@@ -113,24 +113,25 @@ fn on_behalf_of_one_owner_anothers_rows_are_neither_seen_nor_made() {
         assert!(why.contains("row-level security"), "{why}");
         client.batch_execute("ROLLBACK").await.unwrap();
 
-        // What one transaction was told is not there for the next on its connection.
+        // The settings of one transaction do not carry over to the next on the same
+        // connection.
         client.batch_execute(begin).await.unwrap();
         client.batch_execute("COMMIT").await.unwrap();
         assert_eq!(count(&client, entries).await, 0);
         drop(client);
-        drop_role(&trial, &role).await;
+        drop_role(&database, &role).await;
     });
 }
 
 #[test]
 fn whoever_owns_the_tables_is_held_to_it_too() {
-    let Some(trial) = TestDatabase::new() else {
+    let Some(database) = TestDatabase::new() else {
         return;
     };
     run(async {
-        let admin = trial.connect().await;
+        let admin = database.connect().await;
         let name = format!("tl_owner_{}", std::process::id());
-        let database: String = admin
+        let database_name: String = admin
             .query_one("SELECT current_database()", &[])
             .await
             .unwrap()
@@ -139,11 +140,11 @@ fn whoever_owns_the_tables_is_held_to_it_too() {
             "DROP SCHEMA throughline CASCADE;
              DROP ROLE IF EXISTS {name};
              CREATE ROLE {name} LOGIN PASSWORD 'pass';
-             GRANT CREATE ON DATABASE {database} TO {name}"
+             GRANT CREATE ON DATABASE {database_name} TO {name}"
         );
         admin.batch_execute(&make).await.unwrap();
-        let url = trial.url_for(&name, "pass");
-        // It makes the store itself, and needs no right to make roles.
+        let url = database.url_for(&name, "pass");
+        // It creates the store itself, and needs no right to create roles.
         let store = open(&url).await;
         fill(&store).await;
         let client = connect(&url).await;
@@ -153,20 +154,20 @@ fn whoever_owns_the_tables_is_held_to_it_too() {
         );
         assert_eq!(store.owners().await.unwrap().len(), 2);
         drop((client, store));
-        drop_role(&trial, &name).await;
+        drop_role(&database, &name).await;
     });
 }
 
 #[test]
 fn even_a_superuser_acts_in_a_role_that_is_held_to_it() {
-    let Some(trial) = TestDatabase::new() else {
+    let Some(database) = TestDatabase::new() else {
         return;
     };
     run(async {
-        let store = open(&trial.url()).await;
+        let store = open(&database.url()).await;
         fill(&store).await;
-        // A table that tells who wrote to it, as whom.
-        let admin = trial.connect().await;
+        // A table that records which role wrote to it.
+        let admin = database.connect().await;
         let watch = "CREATE TABLE public.seen (who name);
             GRANT INSERT ON public.seen TO PUBLIC;
             CREATE FUNCTION public.see() RETURNS trigger LANGUAGE plpgsql AS
@@ -190,11 +191,11 @@ fn even_a_superuser_acts_in_a_role_that_is_held_to_it() {
 
 #[test]
 fn every_table_is_guarded() {
-    let Some(trial) = TestDatabase::new() else {
+    let Some(database) = TestDatabase::new() else {
         return;
     };
     run(async {
-        let admin = trial.connect().await;
+        let admin = database.connect().await;
         let unguarded = "SELECT relname::text FROM pg_class
             WHERE relnamespace = 'throughline'::regnamespace AND relkind IN ('r', 'p')
             AND NOT (relrowsecurity AND relforcerowsecurity
@@ -208,11 +209,11 @@ fn every_table_is_guarded() {
 
 #[test]
 fn the_feed_and_upkeep_see_every_owner() {
-    let Some(trial) = TestDatabase::new() else {
+    let Some(database) = TestDatabase::new() else {
         return;
     };
     run(async {
-        let store = open(&trial.url()).await;
+        let store = open(&database.url()).await;
         fill(&store).await;
         let changes = store.changes(Position(0), 10).await.unwrap();
         assert_eq!(changes.len(), 4);

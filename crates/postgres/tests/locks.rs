@@ -1,4 +1,4 @@
-//! Another transaction holds a row locked: only those who need that row wait for it.
+//! A row locked by another transaction holds up only the appends that need that row.
 
 #![allow(clippy::unwrap_used, reason = "a test")]
 
@@ -13,7 +13,7 @@ use throughline_postgres::{Options, PostgresStore};
 use throughline_store::{Append, ErrorKind, Fence, LeaseStore, LogStore, Maintenance};
 use tokio::time::timeout;
 
-/// After this something is taken to hang.
+/// After this long, an operation counts as hung.
 const HANG_TIMEOUT: Duration = Duration::from_secs(60);
 
 async fn create_sessions(store: &PostgresStore, ids: &[&str]) {
@@ -28,14 +28,14 @@ async fn create_sessions(store: &PostgresStore, ids: &[&str]) {
     }
 }
 
-/// Appends to other sessions while one row of a session is locked, by this statement.
-async fn assert_others_proceed(trial: &TestDatabase, lock: &str) {
-    let store = open(&trial.url()).await;
+/// Appends to other sessions while the `lock` statement holds a row of one session.
+async fn assert_others_proceed(database: &TestDatabase, lock: &str) {
+    let store = open(&database.url()).await;
     create_sessions(&store, &["locked", "a", "b"]).await;
     let term = Duration::from_secs(600);
     let lease = store.acquire_lease(&owner(), "locked", "me", term).await;
     let fence: Fence = lease.unwrap().fence();
-    let other = trial.connect().await;
+    let other = database.connect().await;
     other.batch_execute("BEGIN").await.unwrap();
     assert_eq!(other.execute(lock, &[]).await.unwrap(), 1, "{lock}");
 
@@ -61,7 +61,7 @@ async fn assert_others_proceed(trial: &TestDatabase, lock: &str) {
                 append(&store, &session(id), named_entry(&name, &name)).await;
             }
         }
-        // A session that this writer has not seen before.
+        // A session that this writer has not cached.
         create_sessions(&store, &["new"]).await;
         append(&store, &session("new"), named_entry("new", "new")).await;
     };
@@ -80,42 +80,42 @@ async fn assert_others_proceed(trial: &TestDatabase, lock: &str) {
 
 #[test]
 fn a_locked_head_holds_up_no_other_session() {
-    let Some(trial) = TestDatabase::new() else {
+    let Some(database) = TestDatabase::new() else {
         return;
     };
     let lock = "SELECT FROM throughline.head WHERE id = 'locked' FOR UPDATE";
-    run(async { assert_others_proceed(&trial, lock).await });
+    run(async { assert_others_proceed(&database, lock).await });
 }
 
 #[test]
 fn a_locked_lease_holds_up_no_other_session() {
-    let Some(trial) = TestDatabase::new() else {
+    let Some(database) = TestDatabase::new() else {
         return;
     };
     let lock = "SELECT FROM throughline.lease WHERE name = 'locked' FOR UPDATE";
-    run(async { assert_others_proceed(&trial, lock).await });
+    run(async { assert_others_proceed(&database, lock).await });
 }
 
 #[test]
 fn a_locked_row_that_only_the_database_itself_needs_holds_up_no_other_session() {
-    let Some(trial) = TestDatabase::new() else {
+    let Some(database) = TestDatabase::new() else {
         return;
     };
     let lock = "INSERT INTO throughline.entry (owner, log, seq, id, at, digest, position, payload)
         SELECT owner, log, 2, gen_random_uuid(), 0, digest, 1000000, '' FROM throughline.head
         WHERE id = 'locked'";
-    run(async { assert_others_proceed(&trial, lock).await });
+    run(async { assert_others_proceed(&database, lock).await });
 }
 
 #[test]
 fn appends_to_a_locked_session_keep_their_order() {
-    let Some(trial) = TestDatabase::new() else {
+    let Some(database) = TestDatabase::new() else {
         return;
     };
     run(async {
-        let store = open(&trial.url()).await;
+        let store = open(&database.url()).await;
         create_sessions(&store, &["s"]).await;
-        let other = trial.connect().await;
+        let other = database.connect().await;
         let lock = "BEGIN; SELECT FROM throughline.head FOR UPDATE";
         other.batch_execute(lock).await.unwrap();
         let mut waiting = tokio::task::JoinSet::new();
@@ -125,7 +125,7 @@ fn appends_to_a_locked_session_keep_their_order() {
             waiting.spawn(
                 async move { append(&store, &session("s"), named_entry(&name, &name)).await },
             );
-            // Some come while others are set aside.
+            // Some arrive while others are set aside.
             tokio::time::sleep(Duration::from_millis(30)).await;
         }
         other.batch_execute("COMMIT").await.unwrap();
@@ -146,7 +146,7 @@ fn appends_to_a_locked_session_keep_their_order() {
 
 #[test]
 fn an_append_that_gave_up_on_a_lock_is_not_done_later() {
-    let Some(trial) = TestDatabase::new() else {
+    let Some(database) = TestDatabase::new() else {
         return;
     };
     run(async {
@@ -154,9 +154,9 @@ fn an_append_that_gave_up_on_a_lock_is_not_done_later() {
             time_limit: Duration::from_millis(700),
             ..Options::default()
         };
-        let store = PostgresStore::open(&trial.url(), options).await.unwrap();
+        let store = PostgresStore::open(&database.url(), options).await.unwrap();
         create_sessions(&store, &["s", "t"]).await;
-        let other = trial.connect().await;
+        let other = database.connect().await;
         let lock = "BEGIN; SELECT FROM throughline.head WHERE id = 's' FOR UPDATE";
         other.batch_execute(lock).await.unwrap();
 
@@ -176,7 +176,7 @@ fn an_append_that_gave_up_on_a_lock_is_not_done_later() {
             trashed.unwrap_err(),
         ] {
             assert_eq!(refused.kind(), ErrorKind::Unavailable);
-            assert!(refused.to_string().contains("kept busy"), "{refused}");
+            assert!(refused.to_string().contains("was busy"), "{refused}");
         }
 
         other.batch_execute("COMMIT").await.unwrap();

@@ -1,4 +1,4 @@
-//! Appends whose outcome the writer foresees, where it turns out otherwise.
+//! Optimistic appends whose assumptions turn out to be wrong.
 
 #![allow(clippy::unwrap_used, reason = "a test")]
 
@@ -12,17 +12,18 @@ use throughline_store::{
     Append, AppendKind, Catalog, ChangeFeed, LogStore, Maintenance, ReadRange, StoreError,
 };
 
-/// Two servers; the first has said these things in a session, and remembers it.
-async fn open_servers(trial: &TestDatabase, said: &[&str]) -> (PostgresStore, PostgresStore) {
-    let (one, other) = (open(&trial.url()).await, open(&trial.url()).await);
+/// Two stores on one database; the first has appended these texts to a session and cached
+/// it.
+async fn open_servers(database: &TestDatabase, texts: &[&str]) -> (PostgresStore, PostgresStore) {
+    let (one, other) = (open(&database.url()).await, open(&database.url()).await);
     one.create(&owner(), header("s")).await.unwrap();
-    for (number, text) in (1..).zip(said) {
+    for (number, text) in (1..).zip(texts) {
         append(&one, &session("s"), named_entry(&format!("{number}"), text)).await;
     }
     (one, other)
 }
 
-/// What is said in a session.
+/// Reads the texts of a session.
 async fn read_texts(store: &PostgresStore, name: &str) -> Vec<String> {
     let entries = store
         .read(&session(name), ReadRange::starting_at(Seq(1), 100))
@@ -36,11 +37,11 @@ async fn read_texts(store: &PostgresStore, name: &str) -> Vec<String> {
 
 #[test]
 fn what_another_server_appended_meanwhile_stays() {
-    let Some(trial) = TestDatabase::new() else {
+    let Some(database) = TestDatabase::new() else {
         return;
     };
     run(async {
-        let (one, other) = open_servers(&trial, &["one", "two"]).await;
+        let (one, other) = open_servers(&database, &["one", "two"]).await;
 
         append(&other, &session("s"), named_entry("3", "three")).await;
         append(&one, &session("s"), named_entry("4", "four")).await;
@@ -57,11 +58,11 @@ fn what_another_server_appended_meanwhile_stays() {
 
 #[test]
 fn an_append_at_a_head_that_another_server_moved_is_refused() {
-    let Some(trial) = TestDatabase::new() else {
+    let Some(database) = TestDatabase::new() else {
         return;
     };
     run(async {
-        let (one, other) = open_servers(&trial, &["one", "two"]).await;
+        let (one, other) = open_servers(&database, &["one", "two"]).await;
         append(&other, &session("s"), named_entry("3", "three")).await;
 
         let late = Append::after(Seq(2), vec![named_entry("4", "late")]);
@@ -75,11 +76,11 @@ fn an_append_at_a_head_that_another_server_moved_is_refused() {
 
 #[test]
 fn an_append_that_another_server_made_is_a_repeat() {
-    let Some(trial) = TestDatabase::new() else {
+    let Some(database) = TestDatabase::new() else {
         return;
     };
     run(async {
-        let (one, other) = open_servers(&trial, &["one"]).await;
+        let (one, other) = open_servers(&database, &["one"]).await;
         let again = || Append::unconditional(vec![named_entry("2", "two")]);
         other.append(&session("s"), again()).await.unwrap();
 
@@ -92,11 +93,11 @@ fn an_append_that_another_server_made_is_a_repeat() {
 
 #[test]
 fn a_session_that_another_server_trashed_takes_nothing() {
-    let Some(trial) = TestDatabase::new() else {
+    let Some(database) = TestDatabase::new() else {
         return;
     };
     run(async {
-        let (one, other) = open_servers(&trial, &["one", "two"]).await;
+        let (one, other) = open_servers(&database, &["one", "two"]).await;
         other.trash(&session("s"), at(9)).await.unwrap();
 
         let late = Append::unconditional(vec![named_entry("3", "late")]);
@@ -108,11 +109,11 @@ fn a_session_that_another_server_trashed_takes_nothing() {
 
 #[test]
 fn one_that_is_refused_keeps_nobody_else_in_its_batch_from_being_appended() {
-    let Some(trial) = TestDatabase::new() else {
+    let Some(database) = TestDatabase::new() else {
         return;
     };
     run(async {
-        let (one, other) = (open(&trial.url()).await, open(&trial.url()).await);
+        let (one, other) = (open(&database.url()).await, open(&database.url()).await);
         for name in ["a", "b", "c"] {
             one.create(&owner(), header(name)).await.unwrap();
             append(

@@ -17,7 +17,7 @@ use throughline_postgres::test_database::TestDatabase;
 use throughline_store::conformance::processes::{ConsistentAppends, append_concurrently};
 use throughline_store::{Append, LogStore, Maintenance};
 
-/// Does what this process was started for.
+/// The body of a child process, which the tests below start; does nothing in the parent.
 #[test]
 fn child() {
     let Some(role) = common::role() else {
@@ -36,7 +36,7 @@ fn child() {
     });
 }
 
-/// Appends in twos until somebody ends it.
+/// Appends two entries at a time until the process is killed.
 async fn append_forever(store: &PostgresStore, me: &str) {
     let write = async |id: &str| {
         let to = session(id);
@@ -60,29 +60,29 @@ async fn append_forever(store: &PostgresStore, me: &str) {
 
 #[test]
 fn processes_together_lose_nothing_and_number_densely() {
-    let Some(trial) = TestDatabase::new() else {
+    let Some(database) = TestDatabase::new() else {
         return;
     };
-    let role = |number| format!("{}\n{number}\nmeasured", trial.url());
+    let role = |number| format!("{}\n{number}\nmeasured", database.url());
     let together = ConsistentAppends::run(5, role);
-    run(async { together.assert_stored(&open(&trial.url()).await).await });
+    run(async { together.assert_stored(&open(&database.url()).await).await });
 }
 
 #[test]
 fn what_was_acknowledged_survives_a_kill_at_any_moment() {
     const ROUNDS: u64 = 8;
-    let Some(trial) = TestDatabase::new() else {
+    let Some(database) = TestDatabase::new() else {
         return;
     };
     let mut all: BTreeMap<String, Vec<(Seq, EntryId)>> = BTreeMap::new();
     for round in 0..ROUNDS {
-        // Two at a time, of which one is killed while the other goes on.
+        // Two at a time; one is killed while the other continues.
         let start = |me: String| {
-            let role = format!("{}\n{me}\nendless", trial.url());
+            let role = format!("{}\n{me}\nendless", database.url());
             common::child_process(&role).spawn().unwrap()
         };
         let both = [start(format!("{round}-a")), start(format!("{round}-b"))];
-        // Killed once it has said so much, in the middle of whatever comes next.
+        // Killed after this many lines of output, in the middle of whatever comes next.
         let wanted = 20 + usize::try_from(round * 37 % 90).unwrap();
         for mut process in both {
             let mut said = BufReader::new(process.stdout.take().unwrap());
@@ -98,7 +98,7 @@ fn what_was_acknowledged_survives_a_kill_at_any_moment() {
             }
         }
         run(async {
-            let store = open(&trial.url()).await;
+            let store = open(&database.url()).await;
             for (id, places) in &all {
                 let log = read_log(&store, &session(id)).await.unwrap();
                 for (seq, entry) in places {
@@ -108,7 +108,7 @@ fn what_was_acknowledged_survives_a_kill_at_any_moment() {
             }
             let report = store.check(&|_, _| ()).await.unwrap();
             assert_eq!(report.findings, [], "after round {round}");
-            // Entries come in twos: half of an append is never there.
+            // Entries are appended in pairs: half of an append is never stored.
             assert_eq!(report.entries % 2, 0);
         });
     }

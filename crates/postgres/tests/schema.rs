@@ -1,4 +1,4 @@
-//! Databases of other versions, of other programs, and of none.
+//! Opening databases of other versions, of other programs, and without a store.
 
 #![allow(clippy::unwrap_used, reason = "a test")]
 
@@ -11,7 +11,7 @@ use throughline_postgres::test_database::TestDatabase;
 use throughline_postgres::{Options, PostgresStore};
 use throughline_store::{ErrorKind, LogStore, Maintenance, StoreError};
 
-/// The names of a store's migrations, as the files have them.
+/// The names of a store's migrations, from its files.
 fn migrations(store: &str) -> Vec<String> {
     let crates = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
     let files = std::fs::read_dir(crates.join(store).join("migrations")).unwrap();
@@ -38,11 +38,11 @@ fn a_store_of_every_earlier_schema_opens_and_works() {
     let migrations = migrations("postgres");
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("migrations");
     for known in 0..=migrations.len() {
-        let Some(trial) = TestDatabase::new() else {
+        let Some(database) = TestDatabase::new() else {
             return;
         };
         run(async {
-            let admin = trial.connect().await;
+            let admin = database.connect().await;
             admin
                 .batch_execute("DROP SCHEMA throughline CASCADE")
                 .await
@@ -59,7 +59,7 @@ fn a_store_of_every_earlier_schema_opens_and_works() {
                 let note = "INSERT INTO throughline.migration (name) VALUES ($1)";
                 admin.execute(note, &[&name]).await.unwrap();
             }
-            let store = open(&trial.url()).await;
+            let store = open(&database.url()).await;
             store.create(&owner(), header("s")).await.unwrap();
             append(&store, &session("s"), named_entry("one", "hello")).await;
             let report = store.check(&|_, _| ()).await.unwrap();
@@ -70,16 +70,16 @@ fn a_store_of_every_earlier_schema_opens_and_works() {
 
 #[test]
 fn many_may_make_the_store_at_once() {
-    let Some(trial) = TestDatabase::new() else {
+    let Some(database) = TestDatabase::new() else {
         return;
     };
     run(async {
-        let admin = trial.connect().await;
+        let admin = database.connect().await;
         let drop = "DROP SCHEMA throughline CASCADE";
         admin.batch_execute(drop).await.unwrap();
         let opening: Vec<_> = (0..6)
             .map(|_| {
-                let url = trial.url();
+                let url = database.url();
                 tokio::spawn(async move { open(&url).await })
             })
             .collect();
@@ -91,14 +91,14 @@ fn many_may_make_the_store_at_once() {
 
 #[test]
 fn a_store_of_a_later_version_is_left_alone() {
-    let Some(trial) = TestDatabase::new() else {
+    let Some(database) = TestDatabase::new() else {
         return;
     };
     run(async {
-        let admin = trial.connect().await;
+        let admin = database.connect().await;
         let later = "INSERT INTO throughline.migration (name) VALUES ('20990101000000_later')";
         admin.batch_execute(later).await.unwrap();
-        let error = open_error(&trial.url()).await;
+        let error = open_error(&database.url()).await;
         assert!(matches!(error, StoreError::SchemaTooNew { .. }), "{error}");
         assert!(error.to_string().contains("20990101000000_later"));
     });
@@ -106,15 +106,15 @@ fn a_store_of_a_later_version_is_left_alone() {
 
 #[test]
 fn a_schema_of_another_program_is_left_alone() {
-    let Some(trial) = TestDatabase::new() else {
+    let Some(database) = TestDatabase::new() else {
         return;
     };
     run(async {
-        let admin = trial.connect().await;
+        let admin = database.connect().await;
         let other = "DROP SCHEMA throughline CASCADE; CREATE SCHEMA throughline;
             CREATE TABLE throughline.plants (name text)";
         admin.batch_execute(other).await.unwrap();
-        let error = open_error(&trial.url()).await;
+        let error = open_error(&database.url()).await;
         assert_eq!(error.kind(), ErrorKind::Damaged);
     });
 }
@@ -135,12 +135,12 @@ fn what_is_no_address_is_reported_without_the_password() {
 
 #[test]
 fn nothing_is_counted_of_who_owns_rows() {
-    let Some(trial) = TestDatabase::new() else {
+    let Some(database) = TestDatabase::new() else {
         return;
     };
     run(async {
-        let _store = open(&trial.url()).await;
-        let admin = trial.connect().await;
+        let _store = open(&database.url()).await;
+        let admin = database.connect().await;
         let counted =
             "SELECT attrelid::regclass::text FROM pg_attribute JOIN pg_class c ON c.oid = attrelid
             WHERE c.relnamespace = 'throughline'::regnamespace AND c.relkind IN ('r', 'p')

@@ -1,5 +1,5 @@
-//! The index in the database: the suite, with pgvector and without; one feeder of many;
-//! batches that are cut off; owners apart.
+//! The search index in the database: the conformance suite with and without pgvector, one
+//! writer at a time, interrupted batches, and isolation of owners.
 
 #![allow(clippy::unwrap_used, reason = "a test")]
 
@@ -13,7 +13,7 @@ use throughline_recall::conformance::{
 };
 use throughline_recall::{Batch, FolderIndex, Index, Passage, RecallError};
 
-/// Does something that waits for the database on a thread where it may.
+/// Runs a blocking index call on a thread that may block.
 async fn run_blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> T {
     match tokio::task::spawn_blocking(work).await {
         Ok(done) => done,
@@ -21,16 +21,16 @@ async fn run_blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'stat
     }
 }
 
-/// The index of a store, and the folder for what models make of it.
+/// The index of a store, and its cache folder.
 fn index(store: &PostgresStore) -> (PostgresIndex, tempfile::TempDir) {
     let folder = tempfile::tempdir().unwrap();
     (PostgresIndex::new(store, folder.path()), folder)
 }
 
 /// Runs a case on an empty index in a database.
-fn run_case(trial: &TestDatabase, case: fn(&mut IndexFixture)) {
+fn run_case(database: &TestDatabase, case: fn(&mut IndexFixture)) {
     run(async {
-        let store = trial.open(Options::default()).await;
+        let store = database.open(Options::default()).await;
         run_blocking(move || {
             let (index, folder) = index(&store);
             case(&mut IndexFixture::new(Box::new(index), folder));
@@ -43,15 +43,15 @@ mod without_pgvector {
     use super::*;
 
     fn run(case: fn(&mut IndexFixture)) {
-        let Some(trial) = TestDatabase::new() else {
+        let Some(database) = TestDatabase::new() else {
             return;
         };
         common::run(async {
-            let admin = trial.connect().await;
+            let admin = database.connect().await;
             let bytes = "ALTER TABLE throughline.passage ALTER vector TYPE bytea USING NULL";
             admin.batch_execute(bytes).await.unwrap();
         });
-        run_case(&trial, case);
+        run_case(&database, case);
     }
 
     throughline_recall::conformance!(run);
@@ -61,23 +61,23 @@ mod with_pgvector {
     use super::*;
 
     fn run(case: fn(&mut IndexFixture)) {
-        let Some(trial) = TestDatabase::with_pgvector() else {
+        let Some(database) = TestDatabase::with_pgvector() else {
             return;
         };
         common::run(async {
-            let admin = trial.connect().await;
+            let admin = database.connect().await;
             let kind = "SELECT atttypid::regtype::text FROM pg_attribute
                 WHERE attrelid = 'throughline.passage'::regclass AND attname = 'vector'";
             let row = admin.query_one(kind, &[]).await.unwrap();
             assert_eq!(row.get::<_, String>(0), "halfvec");
         });
-        run_case(&trial, case);
+        run_case(&database, case);
     }
 
     throughline_recall::conformance!(run);
 }
 
-/// What is said at a position: made-up words, in sessions that go on at the same time.
+/// The passage at a position: generated words, in interleaved sessions.
 fn passage_at(position: u64) -> Passage {
     let words = [
         "apple", "river", "stone", "cloud", "engine", "paper", "winter",
@@ -103,7 +103,7 @@ fn passage_at(position: u64) -> Passage {
     }
 }
 
-/// The next batch of the same story, whoever tells it.
+/// The next batch of the same passages, whichever process writes it.
 fn next_batch(after: u64, upto: u64) -> Batch {
     let upto = upto.min(after + 37);
     Batch {
@@ -122,15 +122,16 @@ fn index_all(index: &dyn Index, upto: u64) {
             return;
         }
         match index.indexer().unwrap() {
-            Some(mut feeder) => {
-                feeder.index_batch(next_batch(after, upto)).unwrap();
+            Some(mut indexer) => {
+                indexer.index_batch(next_batch(after, upto)).unwrap();
             }
             None => std::thread::yield_now(),
         }
     }
 }
 
-/// What both find, as `session/seq`, and how much of the first ten is the same.
+/// Counts how many of the first ten hits of each query both indexes share; returns that and
+/// the total.
 fn compare_results(one: &dyn Index, other: &dyn Index) -> (usize, usize) {
     let (mut same, mut all) = (0, 0);
     for words in [
@@ -156,29 +157,29 @@ fn compare_results(one: &dyn Index, other: &dyn Index) -> (usize, usize) {
 
 #[test]
 fn of_several_indexers_one_indexes_at_a_time_and_nothing_comes_twice() {
-    let Some(trial) = TestDatabase::new() else {
+    let Some(database) = TestDatabase::new() else {
         return;
     };
     run(async {
-        let mut feeding = Vec::new();
+        let mut indexers = Vec::new();
         for _ in 0..4 {
-            let store = trial.open(Options::default()).await;
-            feeding.push(run_blocking(move || {
+            let store = database.open(Options::default()).await;
+            indexers.push(run_blocking(move || {
                 let (index, _folder) = index(&store);
                 index_all(&index, 700);
                 index.passage_count().unwrap()
             }));
         }
-        for done in futures_util::future::join_all(feeding).await {
+        for done in futures_util::future::join_all(indexers).await {
             assert_eq!(done, 700);
         }
-        let store = trial.open(Options::default()).await;
+        let store = database.open(Options::default()).await;
         run_blocking(move || {
             let (index, _folder) = index(&store);
             let folder = tempfile::tempdir().unwrap();
             let other = FolderIndex::open(folder.path()).unwrap();
             index_all(&other, 700);
-            // Both rank by the same formula; lengths of passages are rounded in a folder.
+            // Both rank by the same formula; the embedded index rounds passage lengths.
             let (same, all) = compare_results(&index, &other);
             assert!(same * 10 >= all * 9, "{same} of {all}");
         })
@@ -188,12 +189,12 @@ fn of_several_indexers_one_indexes_at_a_time_and_nothing_comes_twice() {
 
 #[test]
 fn a_batch_that_is_cut_off_leaves_the_index_behind_and_not_wrong() {
-    let Some(trial) = TestDatabase::new() else {
+    let Some(database) = TestDatabase::new() else {
         return;
     };
     run(async {
-        let admin = trial.connect().await;
-        let store = trial.open(Options::default()).await;
+        let admin = database.connect().await;
+        let store = database.open(Options::default()).await;
         let again = store.clone();
         run_blocking(move || index_all(&index(&again).0, 300)).await;
         // The connection is cut when half of a batch is written.
@@ -206,8 +207,8 @@ fn a_batch_that_is_cut_off_leaves_the_index_behind_and_not_wrong() {
         let again = store.clone();
         let failed = run_blocking(move || {
             let (index, _folder) = index(&again);
-            let mut feeder = index.indexer().unwrap().unwrap();
-            feeder.index_batch(next_batch(300, 400)).unwrap_err()
+            let mut indexer = index.indexer().unwrap().unwrap();
+            indexer.index_batch(next_batch(300, 400)).unwrap_err()
         })
         .await;
         assert!(matches!(failed, RecallError::Database { .. }), "{failed:?}");
@@ -221,7 +222,7 @@ fn a_batch_that_is_cut_off_leaves_the_index_behind_and_not_wrong() {
             );
             let found = hit_positions(&index.search(&text_query(&unique_word(320))).unwrap());
             assert!(!found.contains(&"s0/65".to_owned()), "{found:?}");
-            // Nobody holds it any more.
+            // The lock is free again.
             index_all(&index, 400);
             assert_eq!(index.passage_count().unwrap(), 400);
             assert_eq!(
@@ -235,14 +236,14 @@ fn a_batch_that_is_cut_off_leaves_the_index_behind_and_not_wrong() {
 
 #[test]
 fn an_indexer_that_is_gone_holds_nobody_up() {
-    let Some(trial) = TestDatabase::new() else {
+    let Some(database) = TestDatabase::new() else {
         return;
     };
     run(async {
-        let admin = trial.connect().await;
-        let store = trial.open(Options::default()).await;
+        let admin = database.connect().await;
+        let store = database.open(Options::default()).await;
         let again = store.clone();
-        let mut feeder = run_blocking(move || index(&again).0.indexer().unwrap().unwrap()).await;
+        let mut indexer = run_blocking(move || index(&again).0.indexer().unwrap().unwrap()).await;
         let again = store.clone();
         let other = run_blocking(move || index(&again).0.indexer().unwrap().is_none()).await;
         assert!(other, "one feeds");
@@ -250,12 +251,12 @@ fn an_indexer_that_is_gone_holds_nobody_up() {
             WHERE state = 'idle in transaction' AND datname = current_database()";
         assert_eq!(admin.query(kill, &[]).await.unwrap().len(), 1);
         run_blocking(move || {
-            // It was only slow, and finds out.
-            feeder.index_batch(next_batch(0, 20)).unwrap_err();
+            // Its transaction was terminated while it was slow, so the write fails.
+            indexer.index_batch(next_batch(0, 20)).unwrap_err();
             let (index, _folder) = index(&store);
             index_all(&index, 50);
-            // What it had prepared is not taken in any more.
-            assert_eq!(feeder.index_batch(next_batch(0, 20)).unwrap(), 50);
+            // The batch it had prepared is discarded.
+            assert_eq!(indexer.index_batch(next_batch(0, 20)).unwrap(), 50);
             assert_eq!(index.passage_count().unwrap(), 50);
         })
         .await;
@@ -264,18 +265,18 @@ fn an_indexer_that_is_gone_holds_nobody_up() {
 
 #[test]
 fn of_what_is_erased_no_word_is_left_in_any_table() {
-    let Some(trial) = TestDatabase::new() else {
+    let Some(database) = TestDatabase::new() else {
         return;
     };
     run(async {
-        let store = trial.open(Options::default()).await;
-        let admin = trial.connect().await;
+        let store = database.open(Options::default()).await;
+        let admin = database.connect().await;
         let left = "SELECT (SELECT count(*) FROM throughline.word WHERE term LIKE '%hunter%')
             + (SELECT count(*) FROM throughline.passage_text
                 WHERE kept LIKE '%hunter%' OR terms LIKE '%hunter%')";
         let (told, heard) = std::sync::mpsc::channel();
         let (go, wait) = std::sync::mpsc::channel::<()>();
-        let feeding = run_blocking(move || {
+        let indexing = run_blocking(move || {
             let (index, folder) = index(&store);
             let mut fed = IndexFixture::new(Box::new(index), folder);
             let many = |id: &str| {
@@ -286,7 +287,7 @@ fn of_what_is_erased_no_word_is_left_in_any_table() {
             let mut first: Vec<Passage> = many("s");
             first[199].text = "the password is hunter2".to_owned();
             fed.index_passages(first);
-            // It leaves its block, and comes into another.
+            // It leaves its block and enters another.
             fed.index_passages(vec![passage("s", 201, "and another thing")]);
             fed.index_passages(many("t"));
             told.send(()).unwrap();
@@ -294,7 +295,7 @@ fn of_what_is_erased_no_word_is_left_in_any_table() {
             fed.remove("s", Some(200));
             assert_eq!(fed.find_text("plain").len(), 20);
         });
-        let feeding = tokio::spawn(feeding);
+        let indexing = tokio::spawn(indexing);
         tokio::task::spawn_blocking(move || heard.recv().unwrap())
             .await
             .unwrap();
@@ -306,7 +307,7 @@ fn of_what_is_erased_no_word_is_left_in_any_table() {
             "the test is about words left behind"
         );
         go.send(()).unwrap();
-        feeding.await.unwrap();
+        indexing.await.unwrap();
         let row = admin.query_one(left, &[]).await.unwrap();
         assert_eq!(row.get::<_, i64>(0), 0);
     });
@@ -314,11 +315,11 @@ fn of_what_is_erased_no_word_is_left_in_any_table() {
 
 #[test]
 fn a_forgotten_filter_shows_nobody_elses_words() {
-    let Some(trial) = TestDatabase::new() else {
+    let Some(database) = TestDatabase::new() else {
         return;
     };
     run(async {
-        let store = trial.open(Options::default()).await;
+        let store = database.open(Options::default()).await;
         run_blocking(move || {
             let (index, folder) = index(&store);
             let mut fed = IndexFixture::new(Box::new(index), folder);
@@ -331,7 +332,7 @@ fn a_forgotten_filter_shows_nobody_elses_words() {
             }
         })
         .await;
-        let admin = trial.connect().await;
+        let admin = database.connect().await;
         let begin = "SET ROLE throughline; BEGIN;
             SELECT set_config('throughline.owners', '{alice}', true)";
         for table in ["passage", "passage_text", "block", "word"] {
@@ -346,7 +347,7 @@ fn a_forgotten_filter_shows_nobody_elses_words() {
             admin.batch_execute("COMMIT; RESET ROLE").await.unwrap();
             assert_eq!(read(some), ["alice"], "{table}");
         }
-        // The look-ups that searches are made of go by the keys, guarded as they are.
+        // The lookups of a search use the key indexes, even under row-level security.
         admin.batch_execute("ANALYZE").await.unwrap();
         admin.batch_execute(begin).await.unwrap();
         let plan = "EXPLAIN SELECT postings FROM throughline.word

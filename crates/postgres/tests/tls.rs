@@ -1,4 +1,4 @@
-//! Encryption on the way to the database, with a real server and certificates of our own.
+//! TLS to the database, with a real server and generated certificates.
 
 #![allow(clippy::unwrap_used, reason = "a test")]
 
@@ -10,11 +10,11 @@ use throughline_cluster::{Cluster, PostgresBinaries};
 use throughline_postgres::{Options, PostgresStore};
 use throughline_store::{LogStore, StoreError};
 
-/// A server that encrypts, and the certificate of who signed for it.
+/// A server with TLS, and the certificate of its CA.
 struct TlsServer {
     cluster: Cluster,
     root: String,
-    /// Somebody else's root.
+    /// The root of another CA.
     other_root: String,
 }
 
@@ -27,7 +27,7 @@ fn make_authority() -> (String, Issuer<'static, KeyPair>) {
 }
 
 impl TlsServer {
-    /// With a certificate for this name.
+    /// Starts a server with a certificate for this name.
     fn start(programs: &PostgresBinaries, name: &str) -> Self {
         let (root, issuer) = make_authority();
         let key = KeyPair::generate().unwrap();
@@ -63,7 +63,7 @@ impl TlsServer {
         }
     }
 
-    /// Opens a store; tells whether its connections are encrypted.
+    /// Opens a store; returns whether its connections are encrypted.
     async fn open(&self, query: &str) -> Result<bool, StoreError> {
         open(&self.cluster, query).await
     }

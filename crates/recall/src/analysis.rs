@@ -1,8 +1,8 @@
-//! A passage, read once: its terms, and its vector.
+//! Analyzes a passage once: its terms, and its vector.
 //!
-//! A passage's words are indexed with its own document and with those around it, so they
-//! are cut and stemmed once and handed to the index ready made: terms with a space
-//! between. [`PreparedTokenizer`] only has to split them again.
+//! The words of a passage are indexed in its own document and in those of its neighbors, so
+//! they are split and stemmed once and passed to the index as pretokenized text: terms
+//! separated by spaces. [`PretokenizedTokenizer`] only splits them again.
 
 use std::sync::OnceLock;
 
@@ -13,25 +13,25 @@ use crate::static_model::{TokenId, static_model};
 use crate::stop_words::is_stop_word;
 use crate::word_split::split_words;
 
-/// The name of the tokenizer.
+/// The name the tokenizer is registered under.
 pub(crate) const PRETOKENIZED: &str = "prepared";
 
-/// Before a term that has the same place as the next one: a compound and its first part.
+/// Marks a term that has the same position as the next one: a compound and its first part.
 pub(crate) const SAME_POSITION: char = '\u{1}';
 
-/// So much of a passage is in the documents of those around it, in bytes of terms.
+/// The part of a passage that is added to its neighbors' documents, in bytes of terms.
 const MAX_HEAD_TERM_BYTES: usize = 1500;
-/// So much of it is kept to be compared with, in bytes of text.
+/// The part of a passage that is stored for comparison with its neighbors, in bytes of text.
 const MAX_HEAD_TEXT_BYTES: usize = 600;
-/// So many of its tokens make its vector.
+/// The maximum number of tokens that are pooled into the vector.
 pub(crate) const MAX_VECTOR_TOKENS: usize = 512;
 
-/// The terms of a text.
+/// The pretokenized terms of a text.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct TextTerms {
-    /// All, with their places.
+    /// All terms, with their positions.
     pub(crate) positional: String,
-    /// All but the stop words.
+    /// All terms but the stop words.
     pub(crate) content: String,
 }
 
@@ -60,7 +60,7 @@ impl TextTerms {
         terms
     }
 
-    /// The beginning of the content.
+    /// Returns the beginning of the content terms.
     pub(crate) fn content_prefix(&self) -> &str {
         if self.content.len() <= MAX_HEAD_TERM_BYTES {
             return &self.content;
@@ -74,7 +74,7 @@ impl TextTerms {
     }
 }
 
-/// A passage with its terms.
+/// A passage with its terms and tokens.
 #[derive(Debug)]
 pub(crate) struct AnalyzedPassage {
     pub(crate) passage: Passage,
@@ -91,7 +91,7 @@ impl AnalyzedPassage {
         }
     }
 
-    /// The vector of the text alone.
+    /// Returns the vector of the text alone.
     pub(crate) fn vector(&self) -> &[f32] {
         self.vector.get_or_init(|| {
             let tokens: Vec<TokenId> =
@@ -100,7 +100,7 @@ impl AnalyzedPassage {
         })
     }
 
-    /// The beginning of the text.
+    /// Returns the beginning of the text.
     pub(crate) fn text_prefix(&self) -> String {
         let text = &self.passage.text;
         let mut end = text.len().min(MAX_HEAD_TEXT_BYTES);
@@ -111,7 +111,7 @@ impl AnalyzedPassage {
     }
 }
 
-/// Splits terms that were prepared.
+/// Splits pretokenized text into terms.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct PretokenizedTokenizer {
     token: Token,
@@ -130,10 +130,10 @@ impl Tokenizer for PretokenizedTokenizer {
     }
 }
 
-/// The terms of one prepared text.
+/// The terms of one pretokenized text.
 pub(crate) struct PretokenizedStream<'a> {
     rest: &'a str,
-    /// Whether the next term is at the next place.
+    /// Whether the next term advances the position.
     advances_position: bool,
     token: &'a mut Token,
 }

@@ -1,9 +1,9 @@
-//! Letters as they are compared: small, and without accents.
+//! Casefolds text for comparison: lowercase, without accents.
 
 use unicode_normalization::UnicodeNormalization;
 use unicode_normalization::char::is_combining_mark;
 
-/// The text in small letters, without accents and other combining marks.
+/// Returns the text in lowercase, without accents and other combining marks.
 pub(crate) fn casefold(text: &str) -> String {
     if text.is_ascii() {
         return text.to_ascii_lowercase();
@@ -14,7 +14,8 @@ pub(crate) fn casefold(text: &str) -> String {
         .collect()
 }
 
-/// Whether a character is written without spaces around it, and so is a word of its own.
+/// Returns whether a character belongs to a script written without spaces, so that it is a
+/// word by itself.
 pub(crate) fn is_cjk(c: char) -> bool {
     matches!(u32::from(c),
         0x3040..=0x30ff // kana

@@ -1,15 +1,16 @@
-//! Dates as people type them.
+//! Parses dates as people type them.
 
 use jiff::civil::Date;
 use jiff::{Span, ToSpan as _, Zoned};
 use throughline_model::Timestamp;
 
-/// A text that is no date.
+/// A text that is not a date.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0:?} is not a date: use 2026-11-15, 2026-11, 2026, today, yesterday, 7d, 2w, 3m or 1y")]
 pub struct DateError(String);
 
-/// The beginning of the day, month or year that is meant, where `now` is; or the instant.
+/// Returns the instant typed, or the beginning of the day, month or year typed, in the time
+/// zone of `now`.
 pub(crate) fn parse_date(typed: &str, now: &Zoned) -> Result<Timestamp, DateError> {
     let found = parse_instant(typed)
         .or_else(|| parse_day(typed, now.date()).and_then(|day| start_of_day(day, now)))
@@ -55,7 +56,7 @@ fn start_of_day(day: Date, now: &Zoned) -> Option<Timestamp> {
     Some(at.timestamp())
 }
 
-/// `7d` and the like: so long ago.
+/// Parses a relative date such as `7d`.
 fn parse_ago(typed: &str) -> Option<Span> {
     let (at, unit) = typed.char_indices().last()?;
     let count: i64 = typed[..at]

@@ -1,9 +1,9 @@
-//! A passage as it is indexed: its words, those around it, its date and its author.
+//! Builds the indexed document of a passage from its own words and its context.
 //!
-//! Two texts hold terms: `own` has the passage's words in order, for phrases and for
-//! typing; `context` has what it is ranked by, which is its own words twice, those of the
-//! passages around it, its date and its author. One text was measured to rank as well as
-//! several with weights.
+//! Two text fields hold terms: `own` has the passage's words in order, for phrases and prefix
+//! completion; `context` has the terms it is ranked by: its own words twice, the words of its
+//! neighbors, its date and its author. Measurements showed that one ranking field works as
+//! well as several weighted ones.
 //!
 //! Invariant: a document depends on nothing but its passage and its window.
 
@@ -19,34 +19,34 @@ use crate::vector::Vector;
 use crate::window::Window;
 use crate::word_split::split_words;
 
-/// A passage as it is indexed.
+/// The indexed form of a passage.
 #[derive(Clone, Debug)]
 pub struct Document {
-    /// What is kept of it.
+    /// The stored fields.
     pub stored: StoredPassage,
-    /// The name of who said it, and its words.
+    /// The author's name, and the words of that name.
     pub authors: Vec<String>,
-    /// The files it is about, as they are looked for.
+    /// The files it is about, casefolded for filtering.
     pub files: Vec<String>,
     /// The passages whose words are in its context.
     pub neighbors: Vec<(SessionId, Seq)>,
-    /// What it means.
+    /// Its embedding.
     pub vector: Vector,
-    /// Its terms with their places, ready made.
+    /// Its own terms with their positions, pretokenized.
     pub(crate) own_terms: String,
-    /// The terms it is ranked by.
+    /// The terms it is ranked by, pretokenized.
     pub(crate) context_terms: String,
 }
 
 /// How often a document has each of its terms.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TermCounts {
-    /// For each term, how often the passage itself says it, and how often it counts.
+    /// For each term, its count in the passage itself and its count in the ranked context.
     pub terms: BTreeMap<String, (u32, u32)>,
 }
 
 impl Document {
-    /// The document of the passage in the middle of a window.
+    /// Builds the document of the passage in the middle of a window.
     pub(crate) fn new(window: &Window<'_>) -> Self {
         let AnalyzedPassage { passage, terms, .. } = window.middle;
         let mut authors = Vec::new();
@@ -80,7 +80,7 @@ impl Document {
         }
     }
 
-    /// How often it has each of its terms.
+    /// Counts its terms.
     pub fn count_terms(&self) -> TermCounts {
         let mut terms: BTreeMap<String, (u32, u32)> = BTreeMap::new();
         for term in self.own_terms.split(' ').filter(|term| !term.is_empty()) {
@@ -98,7 +98,7 @@ impl Document {
     }
 }
 
-/// What a passage is ranked by.
+/// Returns the terms that a passage is ranked by.
 fn build_context_terms(window: &Window<'_>) -> String {
     let passage = &window.middle.passage;
     let own = &window.middle.terms.content;
@@ -117,7 +117,7 @@ fn build_context_terms(window: &Window<'_>) -> String {
     context
 }
 
-/// The date in words: `8 May 2023`.
+/// Formats a date in words: `8 May 2023`.
 pub(crate) fn format_date(at: Timestamp) -> String {
     at.to_zoned(TimeZone::UTC).strftime("%-d %B %Y").to_string()
 }

@@ -1,13 +1,14 @@
-//! What a model made of passages, kept so that it is made once.
+//! Caches a model's encodings of passages on disk, so that each is computed once.
 //!
-//! One file a model in the folder `encoded` of the index: derived, and nothing is lost with
-//! it. Little-endian: `TLVECTOR` and a version (u32); then records, only ever appended: the
-//! length of the rest (u32), a key (16 bytes), rows and columns (u32 each), for each row its
-//! scale (f32) and its numbers (i8), and the first 4 bytes of the blake3 digest of all that
-//! after the length. A file that is full is started over.
+//! There is one file per model in the folder `encoded` of the index. The cache is derived data
+//! and can be deleted at any time. Format, little-endian: `TLVECTOR` and a version (u32); then
+//! records, which are only ever appended: the length of the rest (u32), a key (16 bytes), rows
+//! and columns (u32 each), for each row its scale (f32) and its values (i8), and the first 4
+//! bytes of the blake3 digest of everything after the length. A file that is full is started
+//! over.
 //!
-//! Invariant: what is read under a key is what was kept under it, whole. What is torn or of
-//! something else is not there.
+//! Invariant: a lookup returns exactly what was stored under the key. Records that are torn or
+//! belong to another key count as missing.
 
 use std::collections::HashMap;
 use std::fs::{self, File};
@@ -20,23 +21,23 @@ use throughline_model::{Digest, Owner};
 use crate::error::ErrorContext as _;
 use crate::{RecallError, private_files};
 
-/// The folder within the index's.
+/// The folder name within the index folder.
 pub(crate) const FOLDER: &str = "encoded";
 
 const MAGIC: &[u8; 8] = b"TLVECTOR";
 const VERSION: u32 = 1;
 const HEADER_BYTES: u64 = 12;
-/// A file is started over before it grows past this, in bytes.
+/// The maximum size of a file, in bytes, before it is started over.
 const MAX_FILE_BYTES: u64 = 64 << 20;
-/// Nothing that is kept is larger than this, in bytes.
+/// The maximum size of a record, in bytes.
 const MAX_RECORD_BYTES: usize = 1 << 20;
 const KEY_BYTES: usize = 16;
-/// What is in a record besides rows: its key, its size, and its check.
+/// The bytes of a record besides its rows: key, dimensions and checksum.
 const RECORD_OVERHEAD_BYTES: usize = KEY_BYTES + 8 + 4;
 
 type Key = [u8; KEY_BYTES];
 
-/// Vectors with a byte a number: each row times its scale.
+/// Vectors quantized to one byte per value, with a scale per row.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct QuantizedRows {
     columns: usize,
@@ -45,7 +46,7 @@ pub struct QuantizedRows {
 }
 
 impl QuantizedRows {
-    /// Vectors of the same length, rounded.
+    /// Quantizes vectors of the same length.
     pub fn quantize<'a>(columns: usize, rows: impl IntoIterator<Item = &'a [f32]>) -> Self {
         let mut all = Self {
             columns,
@@ -64,22 +65,22 @@ impl QuantizedRows {
         all
     }
 
-    /// How many there are.
+    /// Returns the number of rows.
     pub fn len(&self) -> usize {
         self.scales.len()
     }
 
-    /// Whether there are none.
+    /// Returns whether there are no rows.
     pub fn is_empty(&self) -> bool {
         self.scales.is_empty()
     }
 
-    /// How long each is.
+    /// Returns the length of each row.
     pub fn columns(&self) -> usize {
         self.columns
     }
 
-    /// All numbers, row by row.
+    /// Returns all values, row by row.
     pub fn values(&self) -> impl Iterator<Item = f32> {
         let rows = self.values.chunks(self.columns.max(1)).zip(&self.scales);
         rows.flat_map(|(row, scale)| row.iter().map(move |x| f32::from(*x) * scale))
@@ -103,7 +104,7 @@ impl QuantizedRows {
         (length <= MAX_RECORD_BYTES).then_some(bytes)
     }
 
-    /// The rows of a record, if it is whole and of this key.
+    /// Decodes a record's rows, if it is intact and has this key.
     fn decode_record(record: &[u8], key: &Key) -> Option<Self> {
         let (content, found) = record.split_last_chunk::<4>()?;
         let (own, rest) = content.split_first_chunk::<KEY_BYTES>()?;
@@ -135,7 +136,7 @@ fn checksum(bytes: &[u8]) -> [u8; 4] {
     [a, b, c, d]
 }
 
-/// The files of all models, in the folder of an index.
+/// The encoding caches of all models, in the folder of an index.
 #[derive(Debug)]
 pub struct EncodingCaches {
     index: PathBuf,
@@ -143,7 +144,7 @@ pub struct EncodingCaches {
 }
 
 impl EncodingCaches {
-    /// Those in an index's folder.
+    /// Returns the caches in an index's folder.
     pub fn in_folder(index: &Path) -> Self {
         Self {
             index: index.to_owned(),
@@ -151,7 +152,7 @@ impl EncodingCaches {
         }
     }
 
-    /// What one model made.
+    /// Returns the cache of one model.
     pub fn for_model(&self, model: &Digest) -> Arc<EncodingCache> {
         let known = self.open_caches.lock();
         let mut known = known.unwrap_or_else(PoisonError::into_inner);
@@ -159,35 +160,35 @@ impl EncodingCaches {
         Arc::clone(known.entry(*model).or_insert_with(new))
     }
 
-    /// Deletes what models made of passages: of what is gone, nothing may stay.
+    /// Deletes the caches of all models, so that no encoding of a removed passage remains.
     pub fn delete_all(&self) -> Result<(), RecallError> {
         match fs::remove_dir_all(self.index.join(FOLDER)) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => {
-                Err(error).during("deleting what models made of passages")
+                Err(error).during("deleting cached encodings of passages")
             }
             _ => Ok(()),
         }
     }
 }
 
-/// The file of one model.
+/// The encoding cache of one model.
 #[derive(Debug)]
 pub struct EncodingCache {
     path: PathBuf,
     open_file: Mutex<Option<OpenCacheFile>>,
 }
 
-/// The file as far as it has been looked through.
+/// The open cache file and the records found in it so far.
 #[derive(Debug)]
 struct OpenCacheFile {
     file: File,
-    /// Where records are, and how long.
+    /// The offset and length of each record.
     offsets: HashMap<Key, (u64, usize)>,
     end: u64,
 }
 
 impl EncodingCache {
-    /// What a model made of the passages of an index.
+    /// Creates the cache of a model for the passages of an index.
     pub(crate) fn new(index: &Path, model: &Digest) -> Self {
         Self {
             path: index.join(FOLDER).join(model.short()),
@@ -195,13 +196,14 @@ impl EncodingCache {
         }
     }
 
-    /// For one owner: what one has kept tells another nothing.
+    /// Restricts the cache to one owner, so that cache hits reveal nothing about other owners'
+    /// passages.
     pub(crate) fn for_owner<'a>(&'a self, owner: &'a Owner) -> OwnerEncodingCache<'a> {
         let mut open = self
             .open_file
             .lock()
             .unwrap_or_else(PoisonError::into_inner);
-        // A file that cannot be read has nothing in it.
+        // A file that cannot be read counts as empty.
         *open = OpenCacheFile::open(&self.path, open.take()).ok();
         OwnerEncodingCache { file: self, owner }
     }
@@ -230,7 +232,7 @@ impl EncodingCache {
             .write(true)
             .open(&self.path)?;
         if file.try_lock().is_err() {
-            // Somebody else keeps something now; this is made again another time.
+            // Another process is writing; this encoding is computed again another time.
             return Ok(());
         }
         let size: usize = new.iter().map(Vec::len).sum();
@@ -243,13 +245,13 @@ impl EncodingCache {
             .as_ref()
             .is_some_and(|known| known.end + size as u64 > MAX_FILE_BYTES)
         {
-            // Another file, so that nobody takes the places of the old one for its.
+            // A new file, so that no process uses the old file's offsets with it.
             fs::remove_file(&self.path)?;
             drop(open);
             return self.put(new);
         }
         let end = known.as_ref().map_or(0, |known| known.end);
-        // What is after the end was torn.
+        // Anything after the end is a torn record.
         file.set_len(end)?;
         file.seek(SeekFrom::Start(end))?;
         if end == 0 {
@@ -262,12 +264,12 @@ impl EncodingCache {
 }
 
 impl OpenCacheFile {
-    /// The file as it is now; what was known of it is looked through only where it grew.
+    /// Opens the file as it is now; scans only what was added since `known`.
     fn open(path: &Path, known: Option<Self>) -> io::Result<Self> {
         let file = File::open(path)?;
         let length = file.metadata()?.len();
         let known = known.filter(|known| length >= known.end && is_same_file(&known.file, &file));
-        let (places, end) = match known {
+        let (offsets, end) = match known {
             Some(known) => (known.offsets, known.end),
             None => {
                 let mut header = [0; 12];
@@ -278,16 +280,12 @@ impl OpenCacheFile {
                 (HashMap::new(), HEADER_BYTES)
             }
         };
-        let mut open = Self {
-            file,
-            offsets: places,
-            end,
-        };
+        let mut open = Self { file, offsets, end };
         open.scan_records(length)?;
         Ok(open)
     }
 
-    /// Notes where records are, as far as they are whole.
+    /// Records the offsets of all intact records.
     fn scan_records(&mut self, length: u64) -> io::Result<()> {
         if self.end == length {
             return Ok(());
@@ -313,7 +311,7 @@ impl OpenCacheFile {
     }
 }
 
-/// Whether two handles are of one file.
+/// Returns whether two handles refer to the same file.
 fn is_same_file(one: &File, other: &File) -> bool {
     #[cfg(unix)]
     {
@@ -328,7 +326,7 @@ fn is_same_file(one: &File, other: &File) -> bool {
     }
 }
 
-/// What a model keeps of what it made, on behalf of one owner.
+/// The encoding cache of one model, restricted to one owner.
 #[derive(Debug)]
 pub struct OwnerEncodingCache<'a> {
     file: &'a EncodingCache,
@@ -336,14 +334,14 @@ pub struct OwnerEncodingCache<'a> {
 }
 
 impl OwnerEncodingCache<'_> {
-    /// What the model made of this before, if it is there.
+    /// Returns the cached encoding of an input, if there is one.
     pub fn get(&self, read: &[u8]) -> Option<QuantizedRows> {
         self.file.get(&self.key(read))
     }
 
-    /// Keeps what the model made of each.
+    /// Stores the encoding of each input.
     ///
-    /// What cannot be kept is made again: that is no error.
+    /// Failures are ignored: the encoding is then computed again.
     pub fn put<'r>(&self, made: impl IntoIterator<Item = (&'r [u8], &'r QuantizedRows)>) {
         let made = made.into_iter();
         let records: Vec<_> = made
@@ -389,12 +387,12 @@ mod tests {
         assert_eq!(one.for_owner(&owner).get(b"a"), None);
         one.for_owner(&owner).put([(&b"a"[..], &rows(0.5))]);
         let other = open_cache(folder.path());
-        let keeping = other.for_owner(&owner);
-        assert_eq!(keeping.get(b"a"), Some(rows(0.5)));
-        keeping.put([(&b"b"[..], &rows(0.7))]);
-        let keeping = one.for_owner(&owner);
-        assert_eq!(keeping.get(b"a"), Some(rows(0.5)));
-        assert_eq!(keeping.get(b"b"), Some(rows(0.7)));
+        let cache = other.for_owner(&owner);
+        assert_eq!(cache.get(b"a"), Some(rows(0.5)));
+        cache.put([(&b"b"[..], &rows(0.7))]);
+        let cache = one.for_owner(&owner);
+        assert_eq!(cache.get(b"a"), Some(rows(0.5)));
+        assert_eq!(cache.get(b"b"), Some(rows(0.7)));
         let ada = "ada".parse().unwrap();
         assert_eq!(one.for_owner(&ada).get(b"a"), None, "of another owner");
     }
@@ -423,13 +421,13 @@ mod tests {
         for length in first..bytes.len() as u64 {
             fs::write(&whole.path, &bytes[..usize::try_from(length).unwrap()]).unwrap();
             let torn = open_cache(folder.path());
-            let keeping = torn.for_owner(&owner);
-            assert_eq!(keeping.get(b"a"), Some(rows(0.5)), "cut at {length}");
-            assert_eq!(keeping.get(b"b"), None, "cut at {length}");
-            keeping.put([(&b"c"[..], &rows(0.9))]);
-            let keeping = torn.for_owner(&owner);
-            assert_eq!(keeping.get(b"a"), Some(rows(0.5)), "cut at {length}");
-            assert_eq!(keeping.get(b"c"), Some(rows(0.9)), "cut at {length}");
+            let cache = torn.for_owner(&owner);
+            assert_eq!(cache.get(b"a"), Some(rows(0.5)), "cut at {length}");
+            assert_eq!(cache.get(b"b"), None, "cut at {length}");
+            cache.put([(&b"c"[..], &rows(0.9))]);
+            let cache = torn.for_owner(&owner);
+            assert_eq!(cache.get(b"a"), Some(rows(0.5)), "cut at {length}");
+            assert_eq!(cache.get(b"c"), Some(rows(0.9)), "cut at {length}");
         }
     }
 
@@ -447,12 +445,12 @@ mod tests {
             wrong[at] ^= 0x41;
             fs::write(&whole.path, &wrong).unwrap();
             let harmed = open_cache(folder.path());
-            let keeping = harmed.for_owner(&owner);
+            let cache = harmed.for_owner(&owner);
             for (read, right) in [(b"a", rows(0.5)), (b"b", rows(0.7))] {
-                let found = keeping.get(read);
+                let found = cache.get(read);
                 assert!(found.is_none() || found == Some(right), "byte {at}");
             }
-            keeping.put([(&b"c"[..], &rows(0.9))]);
+            cache.put([(&b"c"[..], &rows(0.9))]);
             assert_eq!(
                 harmed.for_owner(&owner).get(b"c"),
                 Some(rows(0.9)),
@@ -473,8 +471,8 @@ mod tests {
             full.for_owner(&owner).put([(name.as_bytes(), &large)]);
             assert!(fs::metadata(&full.path).unwrap().len() <= MAX_FILE_BYTES);
         }
-        let keeping = full.for_owner(&owner);
-        assert_eq!(keeping.get(b"a"), None);
-        assert_eq!(keeping.get(names[69].as_bytes()), Some(large));
+        let cache = full.for_owner(&owner);
+        assert_eq!(cache.get(b"a"), None);
+        assert_eq!(cache.get(names[69].as_bytes()), Some(large));
     }
 }

@@ -1,82 +1,83 @@
-//! What can go wrong with an index, and what kind of wrong it is.
+//! Errors of the search index, and their kinds.
 //!
-//! Nothing here loses anything: an index is derived, and can be cleared and fed again.
+//! None of them loses data: an index is derived from the store, and can be cleared and
+//! rebuilt.
 
 use std::path::PathBuf;
 
-/// What kind of failure an error is.
+/// The kind of an error, which decides how a caller reacts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum ErrorKind {
-    /// What was asked cannot be done as asked.
+    /// The request is invalid.
     Invalid,
-    /// The index is of another version or model, or cannot be read: clear it and feed it again.
+    /// The index is of another version or model, or cannot be read: clear and rebuild it.
     Rebuild,
-    /// The index cannot serve now.
+    /// The index is temporarily unavailable.
     Unavailable,
 }
 
-/// What can go wrong with an index.
+/// An error of the search index.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum RecallError {
-    /// Another version of this program made it.
-    #[error("the index in {location} was found {found}, and this program needs {expected}")]
+    /// The index was built by another version of this program.
+    #[error("the index in {location} was built {found}; this program needs one built {expected}")]
     Stale {
-        /// Where it is.
+        /// Where the index is.
         location: String,
-        /// The format and model it was made with.
+        /// The format and model it was built with.
         found: String,
-        /// The format and model needed.
+        /// The format and model this program needs.
         expected: String,
     },
-    /// Its files cannot be read. It can be deleted and built again.
-    #[error("the index in {} is damaged: it can be deleted and built again", folder.display())]
+    /// The index files cannot be read.
+    #[error("the index in {} is damaged; delete it and it will be rebuilt", folder.display())]
     Damaged {
-        /// Where it is.
+        /// Where the index is.
         folder: PathBuf,
-        /// What is wrong with it.
+        /// The error of the full-text engine.
         source: tantivy::TantivyError,
     },
-    /// The engine panicked on what it read. It can be deleted and built again.
-    #[error("the index cannot be read ({0}): it can be deleted and built again")]
+    /// The full-text engine panicked while reading the index.
+    #[error("the index cannot be read ({0}); delete it and it will be rebuilt")]
     Crashed(String),
-    /// It was made from changes that the store does not have.
-    #[error("the index was made from entries that the store does not have")]
+    /// The index was built from changes that the store does not have.
+    #[error("the index was built from entries that the store does not have")]
     Mismatch,
-    /// Something stored in it cannot be read. It can be deleted and built again.
-    #[error("the index holds something unreadable: it can be deleted and built again")]
+    /// A stored field of the index cannot be decoded.
+    #[error("the index contains unreadable data; delete it and it will be rebuilt")]
     Unreadable(#[from] serde_json::Error),
-    /// The disk refused.
+    /// A file operation failed.
     #[error("the index failed while {during}")]
     Io {
-        /// While doing what.
+        /// The operation that failed.
         during: &'static str,
-        /// What the disk said.
+        /// The I/O error.
         source: std::io::Error,
     },
-    /// The full-text engine refused.
+    /// The full-text engine failed.
     #[error("the index failed while {during}")]
     Engine {
-        /// While doing what.
+        /// The operation that failed.
         during: &'static str,
-        /// What it said.
+        /// The error of the engine.
         source: tantivy::TantivyError,
     },
-    /// The database that the index is in refused.
+    /// The database that stores the index failed.
     #[error("the index failed while {during}")]
     Database {
-        /// While doing what.
+        /// The operation that failed.
         during: &'static str,
-        /// What it said.
+        /// The error of the database.
         source: Box<dyn std::error::Error + Send + Sync>,
     },
-    /// Another process is feeding the index.
-    #[error("the index in {} is being fed by another process", .0.display())]
+    /// Another process is writing to the index.
+    #[error("the index in {} is being updated by another process", .0.display())]
     Busy(PathBuf),
 }
 
 impl RecallError {
-    /// What kind of failure it is.
+    /// Returns the kind of the error.
     pub fn kind(&self) -> ErrorKind {
         match self {
             Self::Stale { .. } | Self::Unreadable(_) | Self::Crashed(_) | Self::Mismatch => {
@@ -94,9 +95,9 @@ impl RecallError {
     }
 }
 
-/// Whether the engine found its files wrong, rather than the disk full or refusing. Whatever
-/// is not known to be the machine's fault is: an index can be rebuilt, and an error that
-/// stays for good cannot be mended otherwise.
+/// Returns whether the engine's error means damaged files rather than a full or failing disk.
+/// Every error that is not clearly environmental counts as damage: an index can be rebuilt,
+/// and a permanent error cannot be repaired in any other way.
 fn is_damage(error: &tantivy::TantivyError) -> bool {
     use tantivy::TantivyError as E;
     use tantivy::directory::error::{LockError, OpenDirectoryError, OpenReadError, OpenWriteError};
@@ -120,10 +121,12 @@ fn is_damage(error: &tantivy::TantivyError) -> bool {
     }
 }
 
-/// Whether the machine cannot do something now that says nothing about the files.
+/// Returns whether an I/O error comes from the machine's current condition and says nothing
+/// about the files.
 fn is_environmental(error: &std::io::Error) -> bool {
     use std::io::ErrorKind as K;
-    // Too many open files, in the system or in this process: they have no kind of their own.
+    // ENFILE and EMFILE (too many open files, in the system or in this process) have no
+    // `ErrorKind`.
     let too_many_files = matches!(error.raw_os_error(), Some(23 | 24));
     too_many_files
         || matches!(
@@ -141,7 +144,7 @@ fn is_environmental(error: &std::io::Error) -> bool {
         )
 }
 
-/// Says what was being done when the engine or the disk failed.
+/// Adds the operation during which the engine or the disk failed.
 pub(crate) trait ErrorContext<T> {
     fn during(self, what: &'static str) -> Result<T, RecallError>;
 }

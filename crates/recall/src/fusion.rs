@@ -1,15 +1,15 @@
-//! How the scores of a passage become one.
+//! Fuses the parts of a passage's score into one number.
 //!
-//! Each part is scaled to between 0 and 1 among the candidates of the query, and summed
-//! by fixed weights. The weights say what is believed of the parts and are not fitted to
-//! any questions: words and likeness word by word are worth the same, likeness as a whole
-//! half of that, and who said it a little more; what the session is about breaks ties.
+//! Each part is scaled to 0–1 among the candidates of the query, and summed with fixed
+//! weights. The weights are assumptions and not fitted to any test questions: full text and
+//! late interaction weigh the same, the pooled vector half of that, and the author a little
+//! more; relevance of the session breaks ties.
 
 use std::collections::HashMap;
 
 use crate::{Mode, ScoreParts};
 
-/// What a part is worth.
+/// The weight of each part.
 pub(crate) struct ScoreWeights {
     text: f32,
     pooled: f32,
@@ -36,8 +36,8 @@ impl ScoreWeights {
         }
     }
 
-    /// What the parts are worth where a contextual model has read the passages, too: it
-    /// says the same as the static one, and says it better.
+    /// Returns the weights for passages that a contextual model has scored, too: it measures
+    /// the same as the static model, but better.
     pub(crate) fn with_contextual(mode: Mode) -> Self {
         let first = Self::for_mode(mode);
         Self {
@@ -49,37 +49,40 @@ impl ScoreWeights {
         }
     }
 
-    /// The score.
-    pub(crate) fn score(&self, why: &ScoreParts) -> f32 {
+    /// Returns the weighted score.
+    pub(crate) fn score(&self, parts: &ScoreParts) -> f32 {
         let parts = [
-            self.text * why.text,
-            self.pooled * why.pooled,
-            self.late * why.late,
-            self.session * why.session,
-            self.author * why.author,
-            self.contextual * why.contextual.unwrap_or_default(),
+            self.text * parts.text,
+            self.pooled * parts.pooled,
+            self.late * parts.late,
+            self.session * parts.session,
+            self.author * parts.author,
+            self.contextual * parts.contextual.unwrap_or_default(),
         ];
         let all = [self.text, self.pooled, self.late, self.session, self.author];
         parts.iter().sum::<f32>() / (all.iter().sum::<f32>() + self.contextual)
     }
 }
 
-/// Scales the parts of all candidates; `sessions` says which belong together.
-pub(crate) fn normalize_scores<S: std::hash::Hash + Eq>(whys: &mut [ScoreParts], sessions: &[S]) {
-    // None of the words is nothing, whatever the others have.
-    let most = whys.iter().map(|why| why.text).fold(0.0, f32::max);
+/// Scales the parts of all candidates; `sessions` says which belong to the same session.
+pub(crate) fn normalize_scores<S: std::hash::Hash + Eq>(
+    all_parts: &mut [ScoreParts],
+    sessions: &[S],
+) {
+    // A full-text score of zero stays zero, whatever the other candidates have.
+    let most = all_parts.iter().map(|parts| parts.text).fold(0.0, f32::max);
     if most > 0.0 {
-        for why in whys.iter_mut() {
-            why.text /= most;
+        for parts in all_parts.iter_mut() {
+            parts.text /= most;
         }
     }
-    min_max_scale(whys, |why| &mut why.pooled);
-    min_max_scale(whys, |why| &mut why.late);
+    min_max_scale(all_parts, |parts| &mut parts.pooled);
+    min_max_scale(all_parts, |parts| &mut parts.late);
     let mut best: HashMap<&S, [f32; 3]> = HashMap::new();
-    for (why, session) in whys.iter().zip(sessions) {
+    for (parts, session) in all_parts.iter().zip(sessions) {
         let three = best.entry(session).or_default();
-        if why.text > three[2] {
-            three[2] = why.text;
+        if parts.text > three[2] {
+            three[2] = parts.text;
             three.sort_by(|a, b| b.total_cmp(a));
         }
     }
@@ -88,13 +91,13 @@ pub(crate) fn normalize_scores<S: std::hash::Hash + Eq>(whys: &mut [ScoreParts],
         .map(|three| three.iter().sum())
         .fold(0.0, f32::max);
     if most > 0.0 {
-        for (why, session) in whys.iter_mut().zip(sessions) {
-            why.session = best[session].iter().sum::<f32>() / most;
+        for (parts, session) in all_parts.iter_mut().zip(sessions) {
+            parts.session = best[session].iter().sum::<f32>() / most;
         }
     }
 }
 
-/// Stretches one part over 0 to 1.
+/// Scales one part linearly to 0–1.
 pub(crate) fn min_max_scale<T>(all: &mut [T], part: impl Fn(&mut T) -> &mut f32) {
     let (mut least, mut most) = (f32::INFINITY, f32::NEG_INFINITY);
     for one in all.iter_mut() {
@@ -117,22 +120,23 @@ mod tests {
 
     #[test]
     fn parts_are_scaled_among_the_candidates() {
-        let why = |text, late| ScoreParts {
+        let parts = |text, late| ScoreParts {
             text,
             late,
             ..ScoreParts::default()
         };
-        let mut whys = [why(4.0, 0.5), why(2.0, 0.7), why(0.0, 0.6)];
-        normalize_scores(&mut whys, &["a", "b", "a"]);
-        let shown = |part: fn(&ScoreParts) -> f32| format!("{:.2?}", whys.each_ref().map(part));
-        assert_eq!(shown(|why| why.text), "[1.00, 0.50, 0.00]");
-        assert_eq!(shown(|why| why.late), "[0.00, 1.00, 0.50]");
-        assert_eq!(shown(|why| why.session), "[1.00, 0.50, 1.00]");
+        let mut all_parts = [parts(4.0, 0.5), parts(2.0, 0.7), parts(0.0, 0.6)];
+        normalize_scores(&mut all_parts, &["a", "b", "a"]);
+        let shown =
+            |part: fn(&ScoreParts) -> f32| format!("{:.2?}", all_parts.each_ref().map(part));
+        assert_eq!(shown(|parts| parts.text), "[1.00, 0.50, 0.00]");
+        assert_eq!(shown(|parts| parts.late), "[0.00, 1.00, 0.50]");
+        assert_eq!(shown(|parts| parts.session), "[1.00, 0.50, 1.00]");
     }
 
     #[test]
     fn a_score_is_at_most_one() {
-        let why = ScoreParts {
+        let parts = ScoreParts {
             text: 1.0,
             pooled: 1.0,
             late: 1.0,
@@ -141,7 +145,7 @@ mod tests {
             contextual: None,
         };
         for mode in [Mode::Text, Mode::Semantic, Mode::Hybrid] {
-            assert!((ScoreWeights::for_mode(mode).score(&why) - 1.0).abs() < 1e-5);
+            assert!((ScoreWeights::for_mode(mode).score(&parts) - 1.0).abs() < 1e-5);
         }
     }
 }

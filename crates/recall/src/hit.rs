@@ -1,64 +1,64 @@
-//! What was found.
+//! The results of a query.
 
 use serde::Serialize;
 use throughline_model::{Role, Seq, SessionId, Timestamp};
 
 use crate::{RerankReport, Snippet};
 
-/// A passage that was found.
+/// A passage that matches a query.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Hit {
-    /// The session it is in.
+    /// The session that contains it.
     pub session: SessionId,
-    /// Its number there.
+    /// Its number in the session.
     pub seq: Seq,
-    /// What another system calls it.
+    /// Its id in another system.
     pub external_id: Option<String>,
-    /// Who speaks.
+    /// The role of its author.
     pub role: Role,
-    /// Their name.
+    /// The author's name.
     pub author: Option<String>,
-    /// When.
+    /// When it was written.
     pub at: Timestamp,
-    /// All that was said.
+    /// The full text of the entry.
     pub text: String,
-    /// How well it matches, compared with the other hits of the same query.
+    /// How well it matches, relative to the other hits of the same query.
     pub score: f32,
-    /// What the score is made of.
+    /// The parts of the score.
     #[serde(rename = "why")]
     pub score_parts: ScoreParts,
-    /// The best place in it.
+    /// The best-matching excerpt of the text.
     pub snippet: Snippet,
 }
 
-/// What a score is made of: each part between 0 and 1 among the hits of one query.
+/// The parts of a score, each scaled to 0–1 among the hits of one query.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct ScoreParts {
-    /// Words in common, here and around.
+    /// Full-text score (BM25), including neighboring passages.
     pub text: f32,
-    /// Likeness of the whole.
+    /// Similarity of the pooled vectors.
     pub pooled: f32,
-    /// Likeness word by word.
+    /// Token-by-token similarity (late interaction).
     pub late: f32,
-    /// How much the session is about it.
+    /// How relevant the session as a whole is.
     pub session: f32,
-    /// How much of the name of who said it is in the query.
+    /// How much of the author's name is in the query.
     pub author: f32,
-    /// Likeness to the model that compared the first hits again, where one did.
+    /// Score of the reranker, if one scored this hit.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub contextual: Option<f32>,
 }
 
-/// The hits of a query, the best first.
+/// The hits of a query, the best first, and how they were found.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct QueryResults {
     /// The hits.
     pub hits: Vec<Hit>,
-    /// The position up to which the store was searched.
+    /// The store position up to which entries were searched.
     pub watermark: u64,
-    /// What was searched for instead, when nothing had the words as they were typed.
+    /// The corrected query, if nothing matched the words as typed.
     pub corrected: Option<String>,
-    /// What came of comparing the first hits again, where a model was to.
+    /// The outcome of reranking, if a reranker was used.
     #[serde(rename = "compared")]
     pub rerank: Option<RerankReport>,
 }

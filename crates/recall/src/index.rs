@@ -1,4 +1,4 @@
-//! An index: fed by one, searched by any number.
+//! The index trait: one writer, any number of concurrent searches.
 
 use std::fmt::Debug;
 use std::sync::Arc;
@@ -13,51 +13,52 @@ use crate::{
     IndexReader, IndexState, Indexer, Passage, Query, QueryResults, RecallError, Reranker, Scope,
 };
 
-/// An index, open. It may take its time: ask it where that keeps nobody waiting.
+/// An open search index. Its methods block, so call them off the async runtime.
 pub trait Index: Debug + Send + Sync {
-    /// The one writer of the index, or `None` while another has it.
+    /// Returns the only writer of the index, or `None` while another process holds it.
     fn indexer(&self) -> Result<Option<Indexer>, RecallError>;
 
-    /// How far the index goes, and what it was made from.
+    /// Returns how far the index has advanced, and fingerprints of the store it was built
+    /// from.
     fn state(&self) -> Result<IndexState, RecallError>;
 
-    /// The position up to which the store is in the index.
+    /// Returns the store position up to which entries are indexed.
     fn watermark(&self) -> Result<u64, RecallError> {
         Ok(self.state()?.upto)
     }
 
-    /// How many passages are in the index, of all owners.
+    /// Returns the number of indexed passages, of all owners.
     fn passage_count(&self) -> Result<u64, RecallError>;
 
-    /// Reads every passage in the index, of all owners, in no particular order; tells how
-    /// far the index goes. What was fed since then is left out.
+    /// Calls `each` for every indexed passage of all owners, in no particular order. Returns
+    /// the state that was read; passages indexed since then are left out.
     fn scan(&self, each: &mut dyn FnMut(Passage)) -> Result<IndexState, RecallError>;
 
-    /// The newest state of the index, whoever wrote it, narrowed to a scope and to passages
-    /// that have all the phrases.
+    /// Opens a reader on the newest commit, restricted to a scope and to passages that contain
+    /// all the phrases.
     fn reader(
         &self,
         scope: &Scope,
         phrases: &[String],
     ) -> Result<Box<dyn IndexReader + '_>, RecallError>;
 
-    /// What a model made of passages.
+    /// Returns the cache of passage encodings made by a model.
     fn encoding_cache(&self, model: &Digest) -> Result<Arc<EncodingCache>, RecallError>;
 
-    /// Looks for something.
+    /// Runs a query.
     fn search(&self, query: &Query) -> Result<QueryResults, RecallError> {
         search(&*self.reader(&query.scope, &query.phrases)?, query, None)
     }
 
-    /// Looks for something, and lets a model compare the first hits again for as long as
-    /// `within` allows. If it fails, the hits are as without it, and it is told why.
+    /// Runs a query and lets a reranker rescore the first hits within the time limit. If it
+    /// fails, the hits are ranked without it and the report contains the error.
     fn search_reranked(
         &self,
         query: &Query,
         by: &dyn Reranker,
         within: Duration,
     ) -> Result<QueryResults, RecallError> {
-        let again = RerankPass {
+        let pass = RerankPass {
             reranker: by,
             cache: &*self.encoding_cache(&by.digest())?,
             owner: &query.scope.owner,
@@ -66,7 +67,7 @@ pub trait Index: Debug + Send + Sync {
         search(
             &*self.reader(&query.scope, &query.phrases)?,
             query,
-            Some(&again),
+            Some(&pass),
         )
     }
 }

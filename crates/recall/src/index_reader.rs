@@ -1,77 +1,80 @@
-//! What a search sees of an index: one state of it, narrowed to where the search may look.
+//! The read side of an index: one consistent snapshot, restricted to a scope.
 //!
-//! Whoever keeps passages implements [`Sight`]; what is made of the candidates is the same
-//! for all of them (`search.rs`).
+//! Each backend that stores passages implements [`IndexReader`]; ranking the candidates is the
+//! same for all of them (`search.rs`).
 //!
-//! Invariant: nothing outside the scope a sight was made for is ever answered, and all
-//! answers are of the same state.
+//! Invariant: a reader never returns anything outside its scope, and all its results come from
+//! the same snapshot.
 
 use serde::{Deserialize, Serialize};
 
 use crate::{Passage, RecallError};
 
-/// Where a passage is, to whoever keeps it. Of equal passages the one with the smaller is
-/// taken first.
+/// The backend's address of a passage. Among passages with equal scores, the one with the
+/// smaller id comes first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct PassageId(pub u64);
 
-/// What is kept of a passage, to be shown and to be ranked by likeness.
+/// The stored fields of a passage, used for display and for scoring.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StoredPassage {
     /// The passage.
     #[serde(flatten)]
     pub passage: Passage,
-    /// The beginning of what was said just before: an answer is found by its question.
+    /// The beginning of the entry just before: an answer is found by the words of its
+    /// question.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     #[serde(rename = "before")]
     pub previous_text: String,
 }
 
-/// How many passages have each of some terms.
+/// How many passages contain each of some terms.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DocFrequencies {
-    /// For each term, in how many passages it is said; words around them do not count.
+    /// For each term, the number of passages that contain it themselves; the words of
+    /// neighboring passages do not count.
     pub counts: Vec<u64>,
-    /// How many passages there are.
+    /// The total number of passages.
     pub total: u64,
 }
 
-/// One state of an index, narrowed to a scope and to passages with some phrases.
+/// A snapshot of an index, restricted to a scope and to passages with certain phrases.
 pub trait IndexReader {
-    /// The position up to which the store is in the index.
+    /// Returns the store position up to which entries are indexed.
     fn watermark(&self) -> u64;
 
-    /// How rare terms are, in scope or not.
+    /// Returns the document frequencies of terms, regardless of scope.
     fn doc_frequencies(&self, terms: &[&str]) -> Result<DocFrequencies, RecallError>;
 
-    /// At most `count` terms that begin so, in scope or not but of nobody the searcher may
-    /// not know of; the most frequent first.
+    /// Returns at most `count` terms with a prefix, the most frequent first. They may be out
+    /// of scope, but never come from owners the searcher has no access to.
     fn complete_prefix(&self, prefix: &str, count: usize) -> Result<Vec<String>, RecallError>;
 
-    /// The term said in scope that is written most like this one, if any is like it.
+    /// Returns the term in scope whose spelling is closest, if any is close enough.
     fn correct_spelling(&self, term: &str) -> Result<Option<String>, RecallError>;
 
-    /// The passages in scope with some of the terms, in them or around them, by BM25; the
-    /// best first.
+    /// Returns the passages in scope that contain some of the terms, in their own text or in
+    /// their context, by BM25 score; the best first.
     ///
-    /// Where no passage has any of the terms but as a stop word, those count.
+    /// Stop words count only if no passage contains any of the other terms.
     fn search_text(
         &self,
         terms: &[&str],
         count: usize,
     ) -> Result<Vec<(f32, PassageId)>, RecallError>;
 
-    /// The scores of other passages for the same terms.
+    /// Returns the BM25 scores of given passages for the same terms.
     fn text_scores(&self, terms: &[&str], at: &[PassageId]) -> Result<Vec<f32>, RecallError>;
 
-    /// The passages in scope most like a vector, the best first. None is passed over.
+    /// Returns the passages in scope nearest to a vector, the best first. The search is exact.
     fn nearest_vectors(
         &self,
         vector: &[f32],
         count: usize,
     ) -> Result<Vec<(f32, PassageId)>, RecallError>;
 
-    /// What is kept of passages, and how like a vector they are, in the order asked for.
+    /// Returns the stored fields of passages and their similarity to a vector, in the order
+    /// requested.
     fn read_passages(
         &self,
         at: &[PassageId],

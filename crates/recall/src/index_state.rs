@@ -1,40 +1,41 @@
-//! What an index was made from: how far into a store it goes, and how to recognise that store.
+//! The state of an index: how far into a store it goes, and how to recognize that store.
 //!
 //! A store can move back in time: a backup is restored, a file is copied over, a write-ahead
-//! log is lost. Positions are then given out again, to other entries. Every commit of an
-//! index therefore records fingerprints of changes it was made from, and is only trusted
-//! while the store still has the same ones.
+//! log is lost. It then assigns the same positions to other entries. Every commit of an index
+//! therefore records fingerprints of the changes it was built from, and the index is trusted
+//! only while the store still has the same ones.
 
 use serde::{Deserialize, Serialize};
 use throughline_model::Digest;
 
-/// So many of the newest anchors are kept.
+/// The number of newest anchors that are kept.
 const NEWEST_ANCHORS: usize = 3;
-/// Of older ones, one is kept for every so many times the distance from the end.
+/// Older anchors are kept one per bucket; buckets grow by this factor with the distance from
+/// the end.
 const ANCHOR_DISTANCE_BASE: u64 = 8;
 
 /// The fingerprint of the change at a position of a store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Anchor {
-    /// Where the change is.
+    /// The position of the change.
     pub position: u64,
-    /// What it is recognised by.
+    /// The digest of the change.
     pub digest: Digest,
 }
 
-/// How far into a store an index goes.
+/// How far into a store an index goes, and the anchors that identify the store.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct IndexState {
-    /// The position up to which the store is in the index.
+    /// The store position up to which entries are indexed.
     pub upto: u64,
-    /// Some changes up to there, oldest first. The first is the first that ever happened,
-    /// which identifies the store.
+    /// A sample of the changes up to there, oldest first. The first one is the store's first
+    /// change, which identifies the store.
     #[serde(default)]
     pub anchors: Vec<Anchor>,
 }
 
 impl IndexState {
-    /// The state after a batch up to a position, of which these are the changes.
+    /// Returns the state after a batch up to a position, built from these changes.
     #[must_use]
     pub fn advance(&self, upto: u64, changes: &[Anchor]) -> Self {
         let mut all = self.anchors.clone();
@@ -46,10 +47,11 @@ impl IndexState {
         for (index, anchor) in all.into_iter().enumerate() {
             let distance = upto.saturating_sub(anchor.position).max(1);
             let this = Some(distance.ilog(ANCHOR_DISTANCE_BASE));
-            // The oldest of each bucket: the next bucket is then filled as it moves on.
+            // Keep the oldest of each bucket: as the end moves on, it becomes the next
+            // bucket's anchor.
             if index == 0 || index >= newest || bucket != this {
                 anchors.push(anchor);
-                // The first is there for itself.
+                // The first anchor is always kept and belongs to no bucket.
                 bucket = if index == 0 { None } else { this };
             }
         }

@@ -1,4 +1,4 @@
-//! What a feeder writes to: where passages are kept.
+//! The write side of an index, implemented by each backend that stores passages.
 
 use std::ops::Range;
 
@@ -9,46 +9,47 @@ use crate::{Document, IndexState, Passage, RecallError};
 /// One session of one owner.
 pub type OwnedSession = (Owner, SessionId);
 
-/// Where passages are kept, open for writing to one feeder.
+/// The storage of passages, opened for writing by one [`Indexer`](crate::Indexer).
 ///
-/// Between [`Stock::begin`] and [`Stock::commit`] what is asked is answered as of the
-/// beginning.
+/// Between [`IndexWriter::begin`] and [`IndexWriter::commit`], reads return the state at the
+/// beginning of the batch.
 pub trait IndexWriter: Send {
-    /// Begins a batch; tells how far the index goes.
+    /// Begins a batch; returns the current state of the index.
     fn begin(&mut self) -> Result<IndexState, RecallError>;
 
-    /// The passages that have the words of one in them, or of any of a session's; more of
-    /// them do no harm. Those of a session that is itself asked about need not be told.
+    /// Returns the passages whose context includes the words of a passage, or of any passage
+    /// of a session. Returning too many is harmless. Passages of the given session itself may
+    /// be left out.
     fn find_neighbors(
         &mut self,
-        place: &OwnedSession,
+        session: &OwnedSession,
         seq: Option<Seq>,
     ) -> Result<Vec<(OwnedSession, Seq)>, RecallError>;
 
-    /// The first or the last `count` passages of a session within a range, in order.
+    /// Returns the first or last `count` passages of a session within a range, in order.
     fn passages(
         &self,
-        place: &OwnedSession,
+        session: &OwnedSession,
         range: Range<Seq>,
         count: usize,
         last: bool,
     ) -> Result<Vec<Passage>, RecallError>;
 
-    /// Takes out a passage, or all of a session's.
-    fn remove(&mut self, place: &OwnedSession, seq: Option<Seq>) -> Result<(), RecallError>;
+    /// Removes a passage, or all passages of a session.
+    fn remove(&mut self, session: &OwnedSession, seq: Option<Seq>) -> Result<(), RecallError>;
 
-    /// Puts in a passage, in place of what was there of it, where it `is_known`.
+    /// Writes a passage's document; replaces the existing one if `is_known`.
     fn put(&mut self, document: Document, is_known: bool) -> Result<(), RecallError>;
 
-    /// Makes the batch durable, and with it how far the index goes then.
+    /// Commits the batch together with the new state, durably.
     fn commit(&mut self, state: &IndexState) -> Result<(), RecallError>;
 
-    /// Undoes a batch, as far as it went.
+    /// Discards the current batch.
     fn rollback(&mut self);
 
-    /// Takes what was removed off the disk, as far as that is ours to do.
+    /// Erases removed passages from the disk, as far as the backend controls that.
     fn vacuum(&mut self) -> Result<(), RecallError>;
 
-    /// Ends what still goes on behind the last commit.
+    /// Waits for background work after the last commit, and closes the writer.
     fn finish(self: Box<Self>) -> Result<(), RecallError>;
 }

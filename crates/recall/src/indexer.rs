@@ -1,11 +1,11 @@
-//! The one writer of an index.
+//! Writes batches of entries to an index, as its only writer.
 //!
-//! A passage is ranked by the words around it too, so that feeding one changes the
-//! documents of up to two before it, and removing one those of up to two on each side.
-//! Each document is written once a batch, whatever changed around it.
+//! A passage is also ranked by the words of its neighbors, so adding one changes the documents
+//! of up to two passages before it, and removing one those of up to two on each side. Each
+//! document is written once per batch, whatever changed around it.
 //!
-//! Invariant: what is in the index is a function of what was fed, not of the batches it
-//! came in; and a batch is in it as a whole or not at all.
+//! Invariants: the content of the index depends on the entries, not on how they were split
+//! into batches; and a batch is applied as a whole or not at all.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
@@ -16,31 +16,31 @@ use crate::batch_overlay::BatchOverlay;
 use crate::window::{REACH, Window};
 use crate::{Batch, Document, IndexWriter, OwnedSession, Passage, RecallError};
 
-/// So many sessions' last passages are remembered.
+/// The number of sessions whose last passages are cached.
 const MAX_CACHED_TAILS: usize = 4096;
 
-/// The one writer of an index, for as long as it lives.
+/// The only writer of an index, for as long as it lives.
 pub struct Indexer {
     writer: Box<dyn IndexWriter>,
-    /// The last passages of sessions that were fed lately, as of the watermark.
+    /// The last passages of recently indexed sessions, as of the watermark.
     tails: HashMap<OwnedSession, Vec<Passage>>,
     watermark: u64,
 }
 
 impl Indexer {
-    /// Feeds what is kept there.
-    pub fn new(stock: impl IndexWriter + 'static) -> Self {
+    /// Creates an indexer that writes to a backend.
+    pub fn new(writer: impl IndexWriter + 'static) -> Self {
         Self {
-            writer: Box::new(stock),
+            writer: Box::new(writer),
             tails: HashMap::new(),
             watermark: 0,
         }
     }
 
-    /// Takes in a batch, durably; answers with the new watermark.
+    /// Indexes a batch durably; returns the new watermark.
     ///
-    /// A batch that does not begin where the index is says nothing about it, and nothing of
-    /// it is taken in: somebody else was first. Should it fail, nothing of it is either.
+    /// A batch that does not begin at the index's watermark is ignored: another indexer was
+    /// faster. A batch that fails leaves the index unchanged.
     pub fn index_batch(&mut self, batch: Batch) -> Result<u64, RecallError> {
         match self.write_batch(batch) {
             Ok(upto) => {
@@ -49,22 +49,23 @@ impl Indexer {
             }
             Err(error) => {
                 self.tails.clear();
-                // The first error is the one to tell.
+                // Return the first error, not one from the rollback.
                 self.writer.rollback();
                 Err(error)
             }
         }
     }
 
-    /// Rewrites what still holds what was removed, so that it is gone for good.
+    /// Rewrites the files that still contain removed passages, so that they are erased from
+    /// the disk.
     ///
-    /// Removed passages are never found; their words may stay on the disk until the files
-    /// they are in are rewritten, which happens by itself only after some time.
+    /// Removed passages are never found, but their words stay on the disk until the files that
+    /// contain them are rewritten, which otherwise happens only after some time.
     pub fn vacuum(&mut self) -> Result<(), RecallError> {
         self.writer.vacuum()
     }
 
-    /// Waits until what goes on behind the last batch has ended, and lets go of the index.
+    /// Waits for background work after the last batch, and releases the index.
     pub fn finish(self) -> Result<(), RecallError> {
         self.writer.finish()
     }
@@ -82,44 +83,44 @@ impl Indexer {
         let upto = batch.upto.max(watermark);
         let mut changes = BatchChanges::default();
         for removal in batch.removed {
-            let place = (removal.owner, removal.session);
-            self.tails.remove(&place);
-            let around = self.writer.find_neighbors(&place, removal.seq)?;
-            for (place, seq) in around {
+            let key = (removal.owner, removal.session);
+            self.tails.remove(&key);
+            let around = self.writer.find_neighbors(&key, removal.seq)?;
+            for (key, seq) in around {
                 changes
                     .neighbors_of_removed
-                    .entry(place)
+                    .entry(key)
                     .or_default()
                     .insert(seq);
             }
             match removal.seq {
                 Some(seq) => {
-                    changes.removed.insert((place, seq));
+                    changes.removed.insert((key, seq));
                 }
                 None => {
-                    changes.removed_sessions.insert(place);
+                    changes.removed_sessions.insert(key);
                 }
             }
         }
         for passage in batch.passages {
-            let place = (passage.owner.clone(), passage.session.clone());
-            changes.removed.remove(&(place.clone(), passage.seq));
+            let key = (passage.owner.clone(), passage.session.clone());
+            changes.removed.remove(&(key.clone(), passage.seq));
             changes
                 .new
-                .entry(place)
+                .entry(key)
                 .or_default()
                 .insert(passage.seq, passage);
         }
-        for (place, seq) in &changes.removed {
-            self.writer.remove(place, Some(*seq))?;
+        for (key, seq) in &changes.removed {
+            self.writer.remove(key, Some(*seq))?;
         }
-        for place in &changes.removed_sessions {
-            self.writer.remove(place, None)?;
+        for key in &changes.removed_sessions {
+            self.writer.remove(key, None)?;
         }
         let mut tails = Vec::new();
-        for place in changes.changed_sessions() {
-            let tail = self.write_session(watermark, &changes, place)?;
-            tails.push((place.clone(), tail));
+        for key in changes.changed_sessions() {
+            let tail = self.write_session(watermark, &changes, key)?;
+            tails.push((key.clone(), tail));
         }
         self.writer.commit(&state.advance(upto, &batch.anchors))?;
         if self.tails.len() + tails.len() > MAX_CACHED_TAILS {
@@ -130,22 +131,22 @@ impl Indexer {
         Ok(upto)
     }
 
-    /// Writes the documents of one session that change; answers with its last passages.
+    /// Writes the changed documents of one session; returns its last passages.
     fn write_session(
         &mut self,
         watermark: u64,
         changes: &BatchChanges,
-        place: &OwnedSession,
+        key: &OwnedSession,
     ) -> Result<Vec<Passage>, RecallError> {
-        let shelf = BatchOverlay {
+        let overlay = BatchOverlay {
             writer: &*self.writer,
             new: &changes.new,
             removed: &changes.removed,
             removed_sessions: &changes.removed_sessions,
             tails: &self.tails,
         };
-        let new = changes.new.get(place);
-        let touched = changes.neighbors_of_removed.get(place);
+        let new = changes.new.get(key);
+        let touched = changes.neighbors_of_removed.get(key);
         let seqs = || {
             let new = new.into_iter().flat_map(BTreeMap::keys);
             new.chain(touched.into_iter().flatten()).copied()
@@ -153,9 +154,9 @@ impl Indexer {
         let (Some(first), Some(last)) = (seqs().min(), seqs().max()) else {
             return Ok(Vec::new());
         };
-        // Twice the reach: the windows of those within reach of a change must be whole.
-        let before = shelf.passages_before(place, first, 2 * REACH)?;
-        let known = shelf.passages_from(place, first, last, 2 * REACH)?;
+        // Twice the reach: the windows of passages within reach of a change must be complete.
+        let before = overlay.passages_before(key, first, 2 * REACH)?;
+        let known = overlay.passages_from(key, first, last, 2 * REACH)?;
         let mut region: BTreeMap<Seq, Passage> =
             known.iter().map(|one| (one.seq, one.clone())).collect();
         let known: HashMap<Seq, Passage> = known.into_iter().map(|one| (one.seq, one)).collect();
@@ -173,12 +174,12 @@ impl Indexer {
             .map(AnalyzedPassage::new)
             .collect();
         let is_dirty = |one: &AnalyzedPassage| {
-            one.passage.session == place.1 && dirty.contains(&one.passage.seq)
+            one.passage.session == key.1 && dirty.contains(&one.passage.seq)
         };
         for (index, one) in passages.iter().enumerate() {
             let near =
                 &passages[index.saturating_sub(REACH)..passages.len().min(index + REACH + 1)];
-            if one.passage.session != place.1 || !near.iter().any(is_dirty) {
+            if one.passage.session != key.1 || !near.iter().any(is_dirty) {
                 continue;
             }
             let passage = &one.passage;
@@ -187,12 +188,12 @@ impl Indexer {
             let document = Document::new(&Window::at(&passages, index));
             self.writer.put(document, is_known)?;
         }
-        // A tail is only known to be one if nothing more comes after it.
+        // These are the session's last passages only if nothing more follows them.
         if known.keys().filter(|seq| **seq > last).count() >= 2 * REACH {
             return Ok(Vec::new());
         }
         let tail = passages.into_iter().map(|one| one.passage);
-        let tail: Vec<_> = tail.filter(|one| one.session == place.1).collect();
+        let tail: Vec<_> = tail.filter(|one| one.session == key.1).collect();
         let skip = tail.len().saturating_sub(2 * REACH);
         Ok(tail.into_iter().skip(skip).collect())
     }
@@ -200,19 +201,19 @@ impl Indexer {
 
 impl std::fmt::Debug for Indexer {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Feeder")
+        f.debug_struct("Indexer")
             .field("watermark", &self.watermark)
             .finish_non_exhaustive()
     }
 }
 
-/// What a batch changes.
+/// The changes that a batch makes, by session.
 #[derive(Default)]
 struct BatchChanges {
     new: BTreeMap<OwnedSession, BTreeMap<Seq, Passage>>,
     removed: HashSet<(OwnedSession, Seq)>,
     removed_sessions: HashSet<OwnedSession>,
-    /// Passages that have something removed around them.
+    /// Passages whose context contained a removed passage.
     neighbors_of_removed: BTreeMap<OwnedSession, BTreeSet<Seq>>,
 }
 
@@ -221,7 +222,7 @@ impl BatchChanges {
         let touched = self
             .neighbors_of_removed
             .keys()
-            .filter(|place| !self.removed_sessions.contains(place));
+            .filter(|key| !self.removed_sessions.contains(key));
         self.new.keys().chain(touched).collect()
     }
 }

@@ -1,34 +1,34 @@
-//! Likeness word by word: for each word of the query the most alike word of the passage.
+//! Late interaction: for each query token, the similarity of the closest passage token.
 //!
-//! Words count by how rare they are. What was said just before counts too, but less: an
-//! answer rarely repeats the words of its question.
+//! Tokens are weighted by how rare they are. Tokens of the preceding passage count too, but
+//! less: an answer rarely repeats the words of its question.
 
 use crate::StoredPassage;
 use crate::document::format_date;
 use crate::query_terms::QueryTerms;
 use crate::static_model::{StaticModel, TokenId, TokenVector, static_model};
 
-/// What a like word in the passage before is worth, to one in the passage.
+/// The weight of a token in the preceding passage, relative to one in the passage itself.
 const PREVIOUS_PASSAGE_WEIGHT: f32 = 0.7;
-/// So many tokens of a passage are compared, and half as many of the one before.
+/// The maximum number of tokens compared per passage; half as many for the preceding one.
 const MAX_TOKENS: usize = 320;
 
-/// Compares passages with one query.
+/// Scores passages against one query.
 ///
-/// Passages share most of their tokens, so each token is compared with the query once.
+/// Passages share most of their tokens, so each token is compared with the query only once.
 pub(crate) struct LateInteraction<'a> {
     model: &'static StaticModel,
     query_tokens: &'a [(TokenId, f32)],
     query_vectors: Vec<TokenVector>,
-    /// For each token of the model, where its likenesses begin; 0 where not compared yet.
+    /// For each token of the model, the offset of its similarities; 0 if not computed yet.
     offsets: Vec<u32>,
     similarities: Vec<f32>,
 }
 
-/// The tokens of a query, and how much each counts; together 1.
-pub(crate) fn weigh_query_tokens(asked: &QueryTerms) -> Vec<(TokenId, f32)> {
+/// Returns the tokens of a query with their weights, which sum to 1.
+pub(crate) fn weigh_query_tokens(query_terms: &QueryTerms) -> Vec<(TokenId, f32)> {
     let mut tokens = Vec::new();
-    for word in &asked.words {
+    for word in &query_terms.words {
         let share = 1.0 / f32::from(u16::try_from(word.tokens.len()).unwrap_or(u16::MAX));
         tokens.extend(
             word.tokens
@@ -60,15 +60,15 @@ impl<'a> LateInteraction<'a> {
         }
     }
 
-    /// How alike a passage is, between 0 and 1.
-    pub(crate) fn score(&mut self, kept: &StoredPassage, text: &str) -> f32 {
-        let passage = &kept.passage;
+    /// Scores the similarity of a passage, between 0 and 1.
+    pub(crate) fn score(&mut self, stored: &StoredPassage, text: &str) -> f32 {
+        let passage = &stored.passage;
         let mut own = self.model.tokenize(text, MAX_TOKENS);
         if let Some(author) = &passage.author {
             own.extend(self.model.tokenize(author, 16));
         }
         own.extend(self.model.tokenize(&format_date(passage.at), 8));
-        let before = self.model.tokenize(&kept.previous_text, MAX_TOKENS / 2);
+        let before = self.model.tokenize(&stored.previous_text, MAX_TOKENS / 2);
         let mut most = vec![0.0_f32; self.query_tokens.len()];
         self.raise_maxima(&own, 1.0, &mut most);
         self.raise_maxima(&before, PREVIOUS_PASSAGE_WEIGHT, &mut most);
@@ -79,14 +79,15 @@ impl<'a> LateInteraction<'a> {
     fn raise_maxima(&mut self, tokens: &[TokenId], worth: f32, most: &mut [f32]) {
         for token in tokens {
             let start = self.similarities_offset(*token);
-            let likenesses = &self.similarities[start..start + self.query_tokens.len()];
-            for (most, likeness) in most.iter_mut().zip(likenesses) {
-                *most = most.max(worth * likeness);
+            let similarities = &self.similarities[start..start + self.query_tokens.len()];
+            for (most, similarity) in most.iter_mut().zip(similarities) {
+                *most = most.max(worth * similarity);
             }
         }
     }
 
-    /// Where the likenesses of a token to those of the query are.
+    /// Returns the offset of a token's similarities to the query tokens, computing them if
+    /// needed.
     fn similarities_offset(&mut self, token: TokenId) -> usize {
         let known = self.offsets[usize::from(token)];
         if known > 0 {
@@ -94,11 +95,11 @@ impl<'a> LateInteraction<'a> {
         }
         let start = self.similarities.len();
         let table = self.model.table();
-        let asked = self
+        let similarities = self
             .query_vectors
             .iter()
-            .map(|asked| table.similarity(token, asked));
-        self.similarities.extend(asked);
+            .map(|vector| table.similarity(token, vector));
+        self.similarities.extend(similarities);
         self.offsets[usize::from(token)] = u32::try_from(start).unwrap_or(0);
         start
     }

@@ -1,17 +1,17 @@
-//! Finding anything ever said.
+//! Full-text and semantic search over stored sessions.
 //!
-//! An [`Index`] is derived from a store: deleting it loses nothing. One process feeds it
-//! what was appended, in batches, through the [`Feeder`]; any number search it. A
-//! [`FolderIndex`] is a folder beside the store. Whoever keeps passages elsewhere implements
-//! [`Stock`], which a feeder writes to, and [`Sight`], which a search looks at; what is
-//! indexed and how it is ranked is the same. A [`Query`] is answered within a [`Scope`], by words, by meaning, or by
-//! both fused, with a score that says what it is made of.
+//! An [`Index`] is derived from a store: deleting it loses nothing. One process writes the
+//! appended entries to it in batches, through an [`Indexer`]; any number of processes search
+//! it. [`FolderIndex`] keeps the index in a folder beside the store. A backend that stores
+//! passages elsewhere implements [`IndexWriter`] and [`IndexReader`]; what is indexed and how
+//! it is ranked stays the same. A [`Query`] is answered within a [`Scope`], by full text, by
+//! semantic similarity, or by both fused; every score lists its parts.
 //!
-//! Everything works offline: the semantic model is in the binary. Whatever implements
-//! [`Compare`] can be added, and then compares the first hits again: a [`Contextual`] model
-//! from a folder, or one that is reached otherwise.
+//! Everything works offline: the static embedding model is compiled into the binary. A
+//! [`Reranker`] can be added to rescore the first hits: a [`ContextualModel`] loaded from a
+//! folder, or a remote one.
 //!
-//! This crate reads neither clock nor environment.
+//! This crate reads neither the clock nor the environment.
 
 mod analysis;
 mod batch_overlay;

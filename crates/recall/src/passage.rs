@@ -1,50 +1,49 @@
-//! What is fed to the index: entries as text.
+//! The input of the index: the text of entries.
 //!
-//! A passage holds only what never changes about an entry. What does change (a session's
-//! name, tags, project, whether it is in the trash) is asked of the store and given with
-//! each query as a set of sessions.
+//! A passage holds only what never changes about an entry. What can change (a session's name,
+//! tags, project, whether it is in the trash) is looked up in the store and passed with each
+//! query as a set of sessions.
 
 use serde::{Deserialize, Serialize};
 use throughline_model::{Owner, Role, Seq, SessionId, Timestamp};
 
 use crate::Anchor;
 
-/// One entry's text, with where it is and who said it when.
+/// The text of one entry, with its location, author and time.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Passage {
-    /// Its place in the order of arrival at the store.
+    /// The position of the entry in the store's order of arrival.
     pub position: u64,
-    /// Whose.
+    /// The owner of the session.
     pub owner: Owner,
-    /// The session it is in.
+    /// The session that contains it.
     pub session: SessionId,
-    /// Its number there.
+    /// Its number in the session.
     pub seq: Seq,
-    /// Who speaks.
+    /// The role of its author.
     pub role: Role,
-    /// Their name.
+    /// The author's name.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub author: Option<String>,
-    /// When.
+    /// When it was written.
     pub at: Timestamp,
-    /// What was said.
+    /// The text of the entry.
     pub text: String,
     /// The files it is about.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub files: Vec<String>,
-    /// What another system calls it.
+    /// Its id in another system.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub external_id: Option<String>,
-    /// Where the session's log leads to before its own first entry: the session it was
-    /// forked from, and the last entry shared with it.
+    /// The session this one was forked from, and the last entry shared with it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub origin: Option<(SessionId, Seq)>,
 }
 
-/// Something that is no longer to be found.
+/// A passage or session to remove from the index.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Removal {
-    /// Whose.
+    /// The owner of the session.
     pub owner: Owner,
     /// The session.
     pub session: SessionId,
@@ -52,17 +51,18 @@ pub struct Removal {
     pub seq: Option<Seq>,
 }
 
-/// What the index is fed at once, in one durable commit.
+/// A batch that is indexed in one durable commit.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Batch {
-    /// What was said.
+    /// The passages to add.
     pub passages: Vec<Passage>,
-    /// What is to be forgotten. Removals come first: a passage in the same batch stays.
+    /// The passages to remove. Removals are applied first: a passage added in the same batch
+    /// stays.
     pub removed: Vec<Removal>,
-    /// The position it begins after, which must be the index's watermark.
+    /// The position the batch begins after, which must be the index's watermark.
     pub after: u64,
-    /// The position up to which the store is then in the index.
+    /// The position up to which entries are indexed after this batch.
     pub upto: u64,
-    /// The changes that it is made from, oldest first.
+    /// The anchors of the changes in this batch, oldest first.
     pub anchors: Vec<Anchor>,
 }

@@ -1,8 +1,8 @@
-//! Folders and files that only their owner can open.
+//! Creates folders and files that only their owner can open.
 //!
-//! What is indexed is as private as the store it was made from, whatever the umask says.
+//! The index is as private as the store it was built from, regardless of the umask.
 //!
-//! Invariant: permissions are only ever taken away, never added.
+//! Invariant: permissions are only ever removed, never added.
 
 use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io;
@@ -10,7 +10,7 @@ use std::path::Path;
 
 use tempfile::TempDir;
 
-/// Makes a folder, and those it is in, for the owner only; restricts one that exists.
+/// Creates a folder and its missing parents for the owner only; restricts one that exists.
 pub fn create_folder(path: &Path) -> io::Result<()> {
     let mut builder = DirBuilder::new();
     builder.recursive(true);
@@ -20,7 +20,8 @@ pub fn create_folder(path: &Path) -> io::Result<()> {
     restrict_folder(path)
 }
 
-/// Makes a temporary folder for the owner only, in a folder or where the system has them.
+/// Creates a temporary folder for the owner only, in `within` or in the system's temporary
+/// folder.
 pub fn temporary_folder(prefix: &str, within: Option<&Path>) -> io::Result<TempDir> {
     let mut builder = tempfile::Builder::new();
     builder.prefix(prefix);
@@ -32,7 +33,7 @@ pub fn temporary_folder(prefix: &str, within: Option<&Path>) -> io::Result<TempD
     }
 }
 
-/// Options that create a file for the owner only.
+/// Returns options that create a file for the owner only.
 pub fn file_options() -> OpenOptions {
     let mut options = File::options();
     #[cfg(unix)]
@@ -40,19 +41,19 @@ pub fn file_options() -> OpenOptions {
     options
 }
 
-/// Takes a folder's permissions away from everybody but its owner. One that somebody else
-/// owns, or that cannot be written, stays as it is.
+/// Removes the permissions of everybody but the owner from a folder. A folder that belongs to
+/// another user, or that cannot be written, stays as it is.
 pub fn restrict_folder(path: &Path) -> io::Result<()> {
     restrict(path, 0o700)
 }
 
-/// Takes a file's permissions away from everybody but its owner. One that somebody else
-/// owns, or that cannot be written, stays as it is.
+/// Removes the permissions of everybody but the owner from a file. A file that belongs to
+/// another user, or that cannot be written, stays as it is.
 pub fn restrict_file(path: &Path) -> io::Result<()> {
     restrict(path, 0o600)
 }
 
-/// Restricts a folder and everything in it; what is gone meanwhile needs nothing.
+/// Restricts a folder and everything in it; ignores files that disappear meanwhile.
 pub fn restrict_all(folder: &Path) -> io::Result<()> {
     restrict_folder(folder)?;
     for file in fs::read_dir(folder)? {
@@ -71,7 +72,8 @@ pub fn restrict_all(folder: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// Whether others than the owner may open a file or folder; not where that cannot be told.
+/// Returns whether others than the owner may open a file or folder; `false` if that is
+/// unknown.
 #[cfg(unix)]
 pub fn is_open_to_others(path: &Path) -> bool {
     use std::os::unix::fs::PermissionsExt as _;
@@ -79,7 +81,8 @@ pub fn is_open_to_others(path: &Path) -> bool {
         .is_ok_and(|meta| !meta.is_symlink() && meta.permissions().mode() & 0o077 != 0)
 }
 
-/// Whether others than the owner may open a file or folder; not where that cannot be told.
+/// Returns whether others than the owner may open a file or folder; `false` if that is
+/// unknown.
 #[cfg(not(unix))]
 pub fn is_open_to_others(_: &Path) -> bool {
     false

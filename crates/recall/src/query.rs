@@ -1,40 +1,40 @@
-//! What to look for.
+//! A search query: words, phrases, scope and mode.
 
 use crate::Scope;
 
-/// How to look.
+/// How to search.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Mode {
-    /// By words.
+    /// By full text.
     Text,
-    /// By meaning.
+    /// By semantic similarity.
     Semantic,
     /// By both, fused.
     #[default]
     Hybrid,
 }
 
-/// What to look for, where and how.
+/// A search query.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Query {
     /// The words, in any order.
     pub words: String,
-    /// What has to be there word by word.
+    /// Phrases that a hit must contain word for word.
     pub phrases: Vec<String>,
-    /// Where.
+    /// Where to search.
     pub scope: Scope,
-    /// How.
+    /// How to search.
     pub mode: Mode,
-    /// At most so many hits.
+    /// The maximum number of hits.
     pub limit: usize,
-    /// Whether the last word is still being typed, and stands for all that begin with it.
+    /// Whether the last word is still being typed and matches as a prefix.
     pub typing: bool,
-    /// About how long a snippet is, in characters.
+    /// The approximate length of a snippet, in characters.
     pub snippet: usize,
 }
 
 impl Query {
-    /// Looks for these words, by both text and meaning.
+    /// Creates a hybrid query for these words.
     pub fn new(words: impl Into<String>, scope: Scope) -> Self {
         Self {
             words: words.into(),

@@ -1,7 +1,7 @@
-//! What people type to find something: words, "quoted phrases" and filters.
+//! Parses the query syntax that people type: words, "quoted phrases" and filters.
 //!
-//! A filter is `name:value`, or `name:"value with spaces"`. What looks like a filter and
-//! is none, such as `std::fs` or `http://…`, is a word like any other.
+//! A filter is `name:value`, or `name:"value with spaces"`. Text that looks like a filter but
+//! is not one, such as `std::fs` or `http://…`, is an ordinary word.
 
 use jiff::Zoned;
 use throughline_model::{Role, Timestamp};
@@ -9,21 +9,21 @@ use throughline_model::{Role, Timestamp};
 use crate::Scope;
 use crate::date::{DateError, parse_date};
 
-/// What was typed, understood.
+/// A parsed query.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ParsedQuery {
-    /// The words, with a space between.
+    /// The words, separated by spaces.
     pub words: String,
-    /// The phrases.
+    /// The quoted phrases.
     pub phrases: Vec<String>,
-    /// The filters, as they came.
+    /// The filters, in the order they were typed.
     pub filters: Vec<Filter>,
 }
 
-/// A condition on what is to be found.
+/// A condition that hits must meet.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Filter {
-    /// In the session this names.
+    /// In the session with this name or id.
     Session(String),
     /// In sessions with this tag.
     Tag(String),
@@ -33,7 +33,7 @@ pub enum Filter {
     Agent(String),
     /// By this role.
     Role(Role),
-    /// By someone of this name.
+    /// By an author with this name.
     Author(String),
     /// Earlier than this.
     Before(Timestamp),
@@ -43,14 +43,14 @@ pub enum Filter {
     File(String),
 }
 
-/// Why what was typed cannot be understood.
+/// Why a query cannot be parsed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ParseError {
-    /// A date that is none.
+    /// A date that cannot be parsed.
     #[error(transparent)]
     Date(#[from] DateError),
-    /// A role that is none.
+    /// An unknown role.
     #[error("{0}")]
     Role(String),
     /// A filter without a value.
@@ -58,13 +58,13 @@ pub enum ParseError {
     Empty(&'static str),
 }
 
-/// Understands what was typed; `now` is what `today` and `7d` are counted from.
+/// Parses a query; relative dates such as `today` and `7d` count from `now`.
 ///
 /// ```
-/// use throughline_recall::{Filter, parse};
+/// use throughline_recall::{Filter, parse_query};
 ///
 /// let now = "2026-11-15T12:00[UTC]".parse().unwrap();
-/// let parsed = parse(r#"login "token expired" tag:auth after:yesterday"#, &now)?;
+/// let parsed = parse_query(r#"login "token expired" tag:auth after:yesterday"#, &now)?;
 /// assert_eq!(parsed.words, "login");
 /// assert_eq!(parsed.phrases, ["token expired"]);
 /// assert_eq!(parsed.filters[0], Filter::Tag("auth".to_owned()));
@@ -103,8 +103,8 @@ pub fn parse_query(typed: &str, now: &Zoned) -> Result<ParsedQuery, ParseError> 
 }
 
 impl Filter {
-    /// Narrows a scope by it; answers `false` if that takes the store: for a session, tag,
-    /// project or agent, which the caller turns into sessions.
+    /// Applies the filter to a scope. Returns `false` for a filter that needs the store: a
+    /// session, tag, project or agent, which the caller resolves to sessions.
     pub fn narrow(&self, scope: &mut Scope) -> bool {
         match self {
             Self::Session(_) | Self::Tag(_) | Self::Project(_) | Self::Agent(_) => return false,
@@ -126,7 +126,8 @@ const FILTER_NAMES: [&str; 9] = [
     "session", "tag", "project", "agent", "role", "author", "before", "after", "file",
 ];
 
-/// The filter at the beginning of a text, and what follows its colon.
+/// Splits off the filter name at the beginning of a text; returns the name and the text after
+/// the colon.
 fn split_filter_name(text: &str) -> Option<(&'static str, &str)> {
     let (name, after) = text.split_once(':')?;
     let name = FILTER_NAMES
@@ -158,7 +159,7 @@ fn split_at_space(text: &str) -> (&str, &str) {
     text.split_at(text.find(char::is_whitespace).unwrap_or(text.len()))
 }
 
-/// Up to the closing quote, or to the end: it may not have been typed yet.
+/// Splits at the closing quote, or at the end: the quote may not have been typed yet.
 fn split_at_quote(text: &str) -> (&str, &str) {
     text.split_once('"').unwrap_or((text, ""))
 }

@@ -1,4 +1,4 @@
-//! What a query asks for: its words, what each is found by, and how much each counts.
+//! Analyzes a query: its words, the index terms of each, and how rare each is.
 
 use std::collections::HashSet;
 use std::ops::Range;
@@ -8,48 +8,50 @@ use crate::stop_words::is_stop_word;
 use crate::word_split::{Word, split_words};
 use crate::{Hit, IndexReader, Query, RecallError};
 
-/// A prefix stands for at most so many words.
+/// The maximum number of words that a prefix is expanded to.
 const MAX_COMPLETIONS: usize = 12;
 
-/// The words of a query.
+/// The words of a query, analyzed.
 #[derive(Debug, Default)]
 pub(crate) struct QueryTerms {
-    /// The words as they were typed.
+    /// The query as typed.
     pub(crate) text: String,
-    /// Those that are looked for, in order.
+    /// The words to search for, in order.
     pub(crate) words: Vec<QueryWord>,
-    /// All words as they are written, stop words too: names are looked for among them.
+    /// All words casefolded, including stop words: author names are matched against them.
     pub(crate) folded_words: HashSet<String>,
 }
 
 /// A word of a query.
 #[derive(Debug)]
 pub(crate) struct QueryWord {
-    /// Where it is in the text.
+    /// Its byte range in the text.
     pub(crate) range: Range<usize>,
-    /// What it is found by.
+    /// The index terms it is found by.
     pub(crate) terms: Vec<String>,
-    /// How rare it is.
+    /// How rare it is (inverse document frequency).
     pub(crate) rarity: f32,
-    /// What it means.
+    /// Its tokens in the static model.
     pub(crate) tokens: Vec<TokenId>,
 }
 
 impl QueryTerms {
-    /// The words of a query, and of its phrases.
-    pub(crate) fn new(sight: &dyn IndexReader, query: &Query) -> Result<Self, RecallError> {
+    /// Analyzes the words and phrases of a query.
+    pub(crate) fn new(reader: &dyn IndexReader, query: &Query) -> Result<Self, RecallError> {
         let mut text = query.words.clone();
         for phrase in &query.phrases {
             text.push(' ');
             text.push_str(phrase);
         }
-        let mut asked = Self::default();
+        let mut query_terms = Self::default();
         let mut all: Vec<Word> = split_words(&text).collect();
         for word in &all {
-            asked
+            query_terms
                 .folded_words
                 .extend(word.subwords.iter().map(|part| part.folded.clone()));
-            asked.folded_words.extend(word.compounds.iter().cloned());
+            query_terms
+                .folded_words
+                .extend(word.compounds.iter().cloned());
         }
         let typed = query.words.len();
         let unfinished = |word: &Word| query.typing && word.range.end == typed;
@@ -63,39 +65,40 @@ impl QueryTerms {
             if unfinished(&word)
                 && let Some(part) = word.subwords.last()
             {
-                terms.extend(sight.complete_prefix(&part.folded, MAX_COMPLETIONS)?);
+                terms.extend(reader.complete_prefix(&part.folded, MAX_COMPLETIONS)?);
             }
             terms.retain(|term| seen.insert(term.clone()));
             if terms.is_empty() {
                 continue;
             }
-            asked.words.push(QueryWord {
+            query_terms.words.push(QueryWord {
                 rarity: 0.0,
                 tokens: static_model().tokenize(&text[word.range.clone()], 32),
                 range: word.range,
                 terms,
             });
         }
-        asked.text = text;
-        asked.compute_rarity(sight)?;
-        Ok(asked)
+        query_terms.text = text;
+        query_terms.compute_rarity(reader)?;
+        Ok(query_terms)
     }
 
-    /// All that is looked for.
+    /// Returns all index terms of the query.
     pub(crate) fn terms(&self) -> Vec<&str> {
         let terms = self.words.iter().flat_map(|word| &word.terms);
         terms.map(String::as_str).collect()
     }
 
-    /// Finds out how rare each word is: the mean of its terms', as BM25 has it.
+    /// Sets the rarity of each word: the mean over its terms of BM25's inverse document
+    /// frequency.
     #[expect(
         clippy::cast_precision_loss,
         reason = "a count of passages, to be put in a logarithm"
     )]
-    fn compute_rarity(&mut self, sight: &dyn IndexReader) -> Result<(), RecallError> {
-        let spread = sight.doc_frequencies(&self.terms())?;
-        let all = spread.total as f32;
-        let mut counts = spread.counts.iter();
+    fn compute_rarity(&mut self, reader: &dyn IndexReader) -> Result<(), RecallError> {
+        let frequencies = reader.doc_frequencies(&self.terms())?;
+        let all = frequencies.total as f32;
+        let mut counts = frequencies.counts.iter();
         for word in &mut self.words {
             let mut sum = 0.0;
             for with in counts.by_ref().take(word.terms.len()) {
@@ -108,7 +111,7 @@ impl QueryTerms {
     }
 }
 
-/// Whether a text has a word that can be looked for: `and now?` has none.
+/// Returns whether a text contains a word worth searching for: `and now?` does not.
 pub fn has_searchable_words(text: &str) -> bool {
     split_words(text).any(|word| !has_only_stop_words(&word))
 }
@@ -118,11 +121,11 @@ fn has_only_stop_words(word: &Word) -> bool {
 }
 
 impl QueryTerms {
-    /// The same with every word that nobody in scope used as it is spelled there, or
-    /// `None` if no word can be.
+    /// Returns the query with each word that does not occur in scope replaced by its closest
+    /// spelling there, or `None` if no word can be corrected.
     pub(crate) fn correct_spelling(
         &self,
-        sight: &dyn IndexReader,
+        reader: &dyn IndexReader,
     ) -> Result<Option<Self>, RecallError> {
         let mut corrected = Self {
             folded_words: self.folded_words.clone(),
@@ -133,7 +136,7 @@ impl QueryTerms {
             let Some(term) = word.terms.last() else {
                 continue;
             };
-            if let Some(nearest) = sight.correct_spelling(term)? {
+            if let Some(nearest) = reader.correct_spelling(term)? {
                 if !corrected.text.is_empty() {
                     corrected.text.push(' ');
                 }
@@ -149,13 +152,13 @@ impl QueryTerms {
                 });
             }
         }
-        corrected.compute_rarity(sight)?;
+        corrected.compute_rarity(reader)?;
         Ok((!corrected.words.is_empty()).then_some(corrected))
     }
 
-    /// The words as they are written in what was found: a term may be a stem.
+    /// Returns the words as they are written in the hits, since a term may be a stem.
     pub(crate) fn to_surface_text(&self, hits: &[Hit]) -> String {
-        let said = |term: &str| {
+        let spelling = |term: &str| {
             let parts = hits
                 .iter()
                 .flat_map(|hit| split_words(&hit.text))
@@ -167,7 +170,7 @@ impl QueryTerms {
         };
         let written = self.words.iter().map(|word| {
             let term = word.terms.first().map_or("", String::as_str);
-            said(term).unwrap_or_else(|| self.text[word.range.clone()].to_owned())
+            spelling(term).unwrap_or_else(|| self.text[word.range.clone()].to_owned())
         });
         written.collect::<Vec<_>>().join(" ")
     }

@@ -1,8 +1,8 @@
-//! Comparing the first hits again, by a model that is too slow for everything.
+//! Reranks the first hits with a model that is too slow to score every passage.
 //!
-//! A search finds and ranks by words and by the static model; whoever implements
-//! [`Compare`] then reads the first hits, best first, for as long as it may. What was not
-//! compared keeps its order after what was.
+//! A search finds and ranks passages by full text and by the static model. A [`Reranker`] then
+//! rescores the first hits, best first, within a time limit. Hits it did not reach keep their
+//! order after those it scored.
 
 use std::fmt::Debug;
 use std::ops::Range;
@@ -18,88 +18,88 @@ use crate::rank::{RankedPassage, sort_by_score};
 use crate::snippet::find_best_range;
 use crate::{Mode, ScoreParts};
 
-/// So many are compared, if there is time.
+/// The maximum number of passages to rerank.
 const MAX_RERANKED: usize = 32;
-/// So much of a passage is read, in bytes: its best place.
+/// The part of a passage that is scored, in bytes: its best excerpt.
 const MAX_PASSAGE_BYTES: usize = 600;
 
-/// Why hits could not be compared.
+/// Why reranking failed.
 pub type RerankError = Box<dyn std::error::Error + Send + Sync>;
 
-/// A model that compares the first hits of a search again.
+/// A model that rescores the first hits of a search.
 pub trait Reranker: Debug + Send + Sync {
-    /// What a person knows it by.
+    /// Returns the name shown to users.
     fn name(&self) -> &str;
 
-    /// Says which model it is: what it made of a passage is kept under this.
+    /// Returns the digest of the model, under which its encodings are cached.
     fn digest(&self) -> Digest;
 
-    /// How alike each passage is to the question, in order, for as many of the first as
-    /// could be compared `within` the time.
+    /// Scores the similarity of each passage to the query, in order, for as many of the first
+    /// passages as fit in the time limit.
     ///
-    /// What it makes of a passage it may keep, and need not make again.
+    /// It may cache its encodings of passages and reuse them.
     fn score_passages(
         &self,
         question: &RerankQuery<'_>,
         passages: &[RerankPassage<'_>],
-        kept: &OwnerEncodingCache<'_>,
+        cache: &OwnerEncodingCache<'_>,
         within: Duration,
     ) -> Result<Vec<f32>, RerankError>;
 }
 
-/// What is asked.
+/// A query, as a reranker receives it.
 #[derive(Clone, Debug)]
 pub struct RerankQuery<'a> {
-    /// As it was typed.
+    /// The query as typed.
     pub text: &'a str,
-    /// Where the words are that are looked for, in order, and how rare each is. The others
+    /// The byte ranges of the words to search for, in order, and how rare each is. All others
     /// are stop words.
     pub words: Vec<(Range<usize>, f32)>,
 }
 
-/// A passage, as far as it is read.
+/// A passage, as a reranker receives it.
 #[derive(Clone, Copy, Debug)]
 pub struct RerankPassage<'a> {
-    /// Who said it.
+    /// The author's name.
     pub author: Option<&'a str>,
-    /// What was said: of a long passage, its best place.
+    /// The text; of a long passage, its best excerpt.
     pub text: &'a str,
-    /// The beginning of what was said just before.
+    /// The beginning of the entry just before.
     pub previous_text: &'a str,
 }
 
-/// What came of comparing the first hits again.
+/// The outcome of reranking the first hits.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct RerankReport {
-    /// By which model.
+    /// The name of the model.
     #[serde(rename = "by")]
     pub model: String,
-    /// How many there was time for.
+    /// How many hits were scored within the time limit.
     pub count: usize,
-    /// Why there are none, where it failed.
+    /// Why reranking failed, if it did.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[serde(rename = "unable")]
     pub error: Option<String>,
 }
 
 impl RerankReport {
-    /// Nothing was compared, for this reason.
+    /// Creates a report of a failure.
     pub fn failed(by: &str, error: &RerankError) -> Self {
-        let mut why = error.to_string();
+        let mut message = error.to_string();
         let mut cause = error.source();
         while let Some(error) = cause {
-            why.push_str(&format!(": {error}"));
+            message.push_str(&format!(": {error}"));
             cause = error.source();
         }
         Self {
             model: by.to_owned(),
             count: 0,
-            error: Some(why),
+            error: Some(message),
         }
     }
 }
 
-/// How, by what and for how long hits are compared again.
+/// The reranker for one search, with its cache and time limit.
 pub(crate) struct RerankPass<'a> {
     pub(crate) reranker: &'a dyn Reranker,
     pub(crate) cache: &'a crate::encoding_cache::EncodingCache,
@@ -108,17 +108,17 @@ pub(crate) struct RerankPass<'a> {
 }
 
 impl RerankPass<'_> {
-    /// Puts the first passages in order again, as far as time allows.
+    /// Reorders the first passages, as far as the time limit allows.
     pub(crate) fn rerank(
         &self,
         mode: Mode,
-        asked: &QueryTerms,
+        query_terms: &QueryTerms,
         ranked: &mut [RankedPassage],
     ) -> RerankReport {
-        match self.score_first(asked, ranked) {
-            Ok(likenesses) => {
-                let count = likenesses.len();
-                apply_scores(likenesses, mode, ranked);
+        match self.score_first(query_terms, ranked) {
+            Ok(scores) => {
+                let count = scores.len();
+                apply_scores(scores, mode, ranked);
                 RerankReport {
                     model: self.reranker.name().to_owned(),
                     count,
@@ -131,7 +131,7 @@ impl RerankPass<'_> {
 
     fn score_first(
         &self,
-        asked: &QueryTerms,
+        query_terms: &QueryTerms,
         ranked: &[RankedPassage],
     ) -> Result<Vec<f32>, RerankError> {
         let first = &ranked[..ranked.len().min(MAX_RERANKED)];
@@ -139,55 +139,55 @@ impl RerankPass<'_> {
             return Ok(Vec::new());
         }
         let question = RerankQuery {
-            text: &asked.text,
-            words: asked
+            text: &query_terms.text,
+            words: query_terms
                 .words
                 .iter()
                 .map(|word| (word.range.clone(), word.rarity))
                 .collect(),
         };
-        let reading = |one: &RankedPassage| -> Range<usize> {
-            find_best_range(&one.stored.passage.text, asked, MAX_PASSAGE_BYTES)
+        let best_excerpt = |one: &RankedPassage| -> Range<usize> {
+            find_best_range(&one.stored.passage.text, query_terms, MAX_PASSAGE_BYTES)
         };
         let passages: Vec<RerankPassage<'_>> = first
             .iter()
             .map(|one| RerankPassage {
                 author: one.stored.passage.author.as_deref(),
-                text: &one.stored.passage.text[reading(one)],
+                text: &one.stored.passage.text[best_excerpt(one)],
                 previous_text: &one.stored.previous_text,
             })
             .collect();
-        let kept = self.cache.for_owner(self.owner);
-        let mut likenesses =
+        let cache = self.cache.for_owner(self.owner);
+        let mut scores =
             self.reranker
-                .score_passages(&question, &passages, &kept, self.time_limit)?;
-        if likenesses.iter().any(|likeness| !likeness.is_finite()) {
-            return Err("it answers with what is no number".into());
+                .score_passages(&question, &passages, &cache, self.time_limit)?;
+        if scores.iter().any(|score| !score.is_finite()) {
+            return Err("the model returned a score that is not a number".into());
         }
-        if likenesses.is_empty() {
+        if scores.is_empty() {
             let milliseconds = self.time_limit.as_millis();
-            return Err(format!("there was no time for it within {milliseconds} ms").into());
+            return Err(format!("no passage could be scored within {milliseconds} ms").into());
         }
-        likenesses.truncate(first.len());
-        Ok(likenesses)
+        scores.truncate(first.len());
+        Ok(scores)
     }
 }
 
-/// Scores the first passages by what was found out about them.
-fn apply_scores(mut likenesses: Vec<f32>, mode: Mode, ranked: &mut [RankedPassage]) {
-    let (again, rest) = ranked.split_at_mut(likenesses.len());
-    min_max_scale(&mut likenesses, |likeness| likeness);
+/// Rescores the first passages with the reranker's scores, and sorts them.
+fn apply_scores(mut scores: Vec<f32>, mode: Mode, ranked: &mut [RankedPassage]) {
+    let (scored, rest) = ranked.split_at_mut(scores.len());
+    min_max_scale(&mut scores, |score| score);
     let weights = ScoreWeights::with_contextual(mode);
-    for (one, likeness) in again.iter_mut().zip(likenesses) {
+    for (one, score) in scored.iter_mut().zip(scores) {
         one.score_parts = ScoreParts {
-            contextual: Some(likeness),
+            contextual: Some(score),
             ..one.score_parts
         };
         one.score = weights.score(&one.score_parts);
     }
-    sort_by_score(again);
-    // The rest are after them, and their scores say so.
-    let least = again.last().map_or(1.0, |last| last.score);
+    sort_by_score(scored);
+    // The remaining passages rank after them, so their scores are scaled below the lowest one.
+    let least = scored.last().map_or(1.0, |last| last.score);
     for one in rest {
         one.score *= least;
     }

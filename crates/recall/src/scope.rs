@@ -1,44 +1,44 @@
-//! Where to look.
+//! Restricts a search to an owner, sessions, authors, dates and files.
 //!
-//! Invariant: a scope has exactly one owner, and nothing of another's is ever answered.
+//! Invariant: a scope has exactly one owner, and nothing of another owner is ever returned.
 
 use throughline_model::{Owner, Role, Seq, SessionId, Timestamp};
 
 use crate::casefold::casefold;
 
-/// A session, or its beginning.
+/// A session, or a prefix of it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SessionRange {
     /// The session.
     pub session: SessionId,
-    /// Up to this entry [default: all of it].
+    /// The last entry to include [default: the whole session].
     pub to: Option<Seq>,
 }
 
-/// Where to look: whose passages, and which of them.
+/// The passages a search may return.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Scope {
-    /// Whose.
+    /// The owner whose passages are searched.
     pub owner: Owner,
-    /// Only within these. `None` is everywhere, an empty list is nowhere.
+    /// Only these sessions. `None` means all sessions, an empty list none.
     pub sessions: Option<Vec<SessionRange>>,
-    /// Not in these.
+    /// Sessions to leave out.
     pub except: Vec<SessionId>,
-    /// Only by these roles; none means any.
+    /// Only these roles; an empty list means any.
     pub roles: Vec<Role>,
-    /// Only by authors with one of these names, or with one of these words in their name,
-    /// whatever the case; none means any.
+    /// Only authors with one of these names, or with one of these words in their name,
+    /// regardless of case; an empty list means any.
     pub authors: Vec<String>,
-    /// Not earlier than this.
+    /// Not before this time.
     pub after: Option<Timestamp>,
-    /// Earlier than this.
+    /// Before this time.
     pub before: Option<Timestamp>,
-    /// Only about files whose path contains one of these; none means any.
+    /// Only passages about files whose path contains one of these; an empty list means any.
     pub files: Vec<String>,
 }
 
 impl Scope {
-    /// Whether it leaves nothing out but whole sessions.
+    /// Returns whether it filters nothing but whole sessions.
     pub fn is_unfiltered(&self) -> bool {
         self.sessions.is_none()
             && self.roles.is_empty()
@@ -48,18 +48,18 @@ impl Scope {
             && self.files.is_empty()
     }
 
-    /// The authors, as a [`Document`](crate::Document) has them.
+    /// Returns the authors in the form a [`Document`](crate::Document) stores them.
     pub fn author_keys(&self) -> Vec<String> {
         let keys = self.authors.iter().map(|author| casefold(author.trim()));
         keys.collect()
     }
 
-    /// The parts of paths, as a [`Document`](crate::Document) has them.
+    /// Returns the path fragments in the form a [`Document`](crate::Document) stores them.
     pub fn file_keys(&self) -> Vec<String> {
         self.files.iter().map(|file| casefold(file)).collect()
     }
 
-    /// Everything of an owner's.
+    /// Creates a scope over everything of an owner.
     pub fn new(owner: Owner) -> Self {
         Self {
             owner,

@@ -1,7 +1,7 @@
-//! From a query to hits.
+//! Runs a query: finds candidates, ranks them, and turns them into hits.
 //!
-//! Candidates are found by words and by likeness as a whole, within the scope; each is
-//! then read, compared word by word, and scored by all of it.
+//! Candidates are found by BM25 and by vector similarity within the scope; each is then read,
+//! compared with the query token by token, and scored by the fusion of all parts.
 
 use std::collections::HashSet;
 
@@ -12,58 +12,58 @@ use crate::rerank::RerankPass;
 use crate::static_model::{TokenId, static_model};
 use crate::{IndexReader, Mode, PassageId, Query, QueryResults, RecallError};
 
-/// So many candidates by words, at least.
+/// The minimum number of candidates by full text.
 const MIN_TEXT_CANDIDATES: usize = 100;
-/// So many candidates by likeness.
+/// The minimum number of candidates by vector similarity.
 const MIN_VECTOR_CANDIDATES: usize = 50;
-/// Where no passage has any of the words, those less alike are there by chance: so alike
-/// are the most alike of passages about something else.
+/// The minimum similarity where no passage contains any of the words: unrelated passages reach
+/// up to this value by chance.
 const MIN_SIMILARITY: f32 = 0.22;
 
-/// Looks for something in what is in sight; `again` may change the order of what is found.
+/// Runs a query on a reader; `reranker` may reorder the first results.
 pub(crate) fn search(
-    sight: &dyn IndexReader,
+    reader: &dyn IndexReader,
     query: &Query,
-    again: Option<&RerankPass<'_>>,
+    reranker: Option<&RerankPass<'_>>,
 ) -> Result<QueryResults, RecallError> {
     let mut found = QueryResults {
-        watermark: sight.watermark(),
+        watermark: reader.watermark(),
         ..QueryResults::default()
     };
-    let mut asked = QueryTerms::new(sight, query)?;
-    if asked.words.is_empty() || query.limit == 0 {
+    let mut query_terms = QueryTerms::new(reader, query)?;
+    if query_terms.words.is_empty() || query.limit == 0 {
         return Ok(found);
     }
     let most = query.limit.max(MIN_TEXT_CANDIDATES);
     let mut is_corrected = false;
-    let mut by_words = sight.search_text(&asked.terms(), most)?;
+    let mut by_words = reader.search_text(&query_terms.terms(), most)?;
     if by_words.is_empty()
-        && let Some(corrected) = asked.correct_spelling(sight)?
+        && let Some(corrected) = query_terms.correct_spelling(reader)?
     {
-        by_words = sight.search_text(&corrected.terms(), most)?;
-        asked = corrected;
+        by_words = reader.search_text(&corrected.terms(), most)?;
+        query_terms = corrected;
         is_corrected = true;
     }
-    let tokens = weigh_query_tokens(&asked);
-    let candidates = find_candidates(sight, query, &asked, by_words, &tokens)?;
-    let mut ranked = rank(query.mode, &asked, &tokens, candidates);
-    found.rerank = again.map(|again| again.rerank(query.mode, &asked, &mut ranked));
+    let tokens = weigh_query_tokens(&query_terms);
+    let candidates = find_candidates(reader, query, &query_terms, by_words, &tokens)?;
+    let mut ranked = rank(query.mode, &query_terms, &tokens, candidates);
+    found.rerank = reranker.map(|pass| pass.rerank(query.mode, &query_terms, &mut ranked));
     ranked.truncate(query.limit);
     let hits = ranked
         .into_iter()
-        .map(|one| one.into_hit(&asked, query.snippet));
+        .map(|one| one.into_hit(&query_terms, query.snippet));
     found.hits = hits.collect();
     if is_corrected {
-        found.corrected = Some(asked.to_surface_text(&found.hits));
+        found.corrected = Some(query_terms.to_surface_text(&found.hits));
     }
     Ok(found)
 }
 
-/// All passages that may be hits.
+/// Returns all passages that may be hits.
 fn find_candidates(
-    sight: &dyn IndexReader,
+    reader: &dyn IndexReader,
     query: &Query,
-    asked: &QueryTerms,
+    query_terms: &QueryTerms,
     by_words: Vec<(f32, PassageId)>,
     tokens: &[(TokenId, f32)],
 ) -> Result<Vec<Candidate>, RecallError> {
@@ -80,26 +80,28 @@ fn find_candidates(
             MIN_SIMILARITY
         };
         let seen: HashSet<PassageId> = all.iter().map(|(_, at)| *at).collect();
-        let alike = sight.nearest_vectors(&vector, query.limit.max(MIN_VECTOR_CANDIDATES))?;
-        let alike = alike.into_iter().filter(|(likeness, _)| *likeness >= least);
-        let mut alike: Vec<PassageId> = alike.map(|(_, at)| at).collect();
-        alike.retain(|at| !seen.contains(at));
-        alike.sort_unstable();
-        let scores = sight.text_scores(&asked.terms(), &alike)?;
-        all.extend(scores.into_iter().zip(alike));
+        let nearest = reader.nearest_vectors(&vector, query.limit.max(MIN_VECTOR_CANDIDATES))?;
+        let nearest = nearest
+            .into_iter()
+            .filter(|(similarity, _)| *similarity >= least);
+        let mut nearest: Vec<PassageId> = nearest.map(|(_, at)| at).collect();
+        nearest.retain(|at| !seen.contains(at));
+        nearest.sort_unstable();
+        let scores = reader.text_scores(&query_terms.terms(), &nearest)?;
+        all.extend(scores.into_iter().zip(nearest));
     }
     let at: Vec<PassageId> = all.iter().map(|(_, at)| *at).collect();
-    let read = sight.read_passages(&at, &vector)?;
+    let read = reader.read_passages(&at, &vector)?;
     let candidates = all.into_iter().zip(read);
-    let candidate = |((text, _), (kept, pooled))| Candidate {
+    let candidate = |((text, _), (stored, pooled))| Candidate {
         text_score: text,
         pooled_score: pooled,
-        stored: kept,
+        stored,
     };
     Ok(candidates.map(candidate).collect())
 }
 
-/// The vector of a query: rare words count more, but less so than word by word.
+/// Returns the vector of a query. Rare words weigh more, but less so than in late interaction.
 fn query_vector(tokens: &[(TokenId, f32)]) -> Vec<f32> {
     let tokens = tokens.iter().map(|(token, weight)| (*token, weight.sqrt()));
     static_model().mean_pool(tokens)

@@ -1,4 +1,4 @@
-//! The best place in a text, short enough to be read at a glance.
+//! Extracts the excerpt of a text that best matches a query.
 
 use std::collections::HashSet;
 use std::ops::Range;
@@ -8,27 +8,27 @@ use serde::Serialize;
 use crate::query_terms::QueryTerms;
 use crate::word_split::split_words;
 
-/// No more of a long text is looked through, in bytes.
+/// The part of a long text that is scanned, in bytes.
 const MAX_SCANNED_BYTES: usize = 200_000;
 
-/// A piece of a text, cut between words, on one line.
+/// An excerpt of a text, cut between words, on one line.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Snippet {
-    /// The piece.
+    /// The excerpt.
     pub text: String,
-    /// Where in it the words are that were looked for, as ranges of bytes.
+    /// The byte ranges of the matched words in it.
     pub marks: Vec<Range<usize>>,
-    /// Whether something was cut off before it.
+    /// Whether text was cut off before it.
     pub cut_before: bool,
-    /// Whether something was cut off after it.
+    /// Whether text was cut off after it.
     pub cut_after: bool,
 }
 
 impl Snippet {
-    /// The best place of about `size` characters.
-    pub(crate) fn new(text: &str, asked: &QueryTerms, size: usize) -> Self {
-        let range = find_best_range(text, asked, size);
-        let terms: HashSet<&str> = asked.terms().into_iter().collect();
+    /// Extracts the best excerpt of about `size` characters.
+    pub(crate) fn new(text: &str, query_terms: &QueryTerms, size: usize) -> Self {
+        let range = find_best_range(text, query_terms, size);
+        let terms: HashSet<&str> = query_terms.terms().into_iter().collect();
         let piece = &text[range.clone()];
         let mut marks: Vec<Range<usize>> = Vec::new();
         for word in split_words(piece) {
@@ -53,20 +53,21 @@ impl Snippet {
     }
 }
 
-/// The place of about `size` characters with the most, and the rarest, of what was asked.
-pub(crate) fn find_best_range(text: &str, asked: &QueryTerms, size: usize) -> Range<usize> {
+/// Returns the range of about `size` characters that contains the most, and the rarest, query
+/// terms.
+pub(crate) fn find_best_range(text: &str, query_terms: &QueryTerms, size: usize) -> Range<usize> {
     if text.len() <= size {
         return 0..text.len();
     }
-    // Small letters of the same length, so that places stay the same.
+    // ASCII lowercase keeps the length, so that offsets stay valid.
     let looked = text[..floor_char_boundary(text, MAX_SCANNED_BYTES)].to_ascii_lowercase();
     let mut found: Vec<(usize, usize, f32)> = Vec::new();
-    for (index, word) in asked.words.iter().enumerate() {
+    for (index, word) in query_terms.words.iter().enumerate() {
         for term in &word.terms {
-            let places = looked.match_indices(term.as_str()).take(200);
-            // In the middle of a word it is likely to be another.
+            let matches = looked.match_indices(term.as_str()).take(200);
+            // In the middle of a word it is likely a different word.
             let starts =
-                places.filter(|(at, _)| !looked[..*at].ends_with(|c: char| c.is_alphanumeric()));
+                matches.filter(|(at, _)| !looked[..*at].ends_with(|c: char| c.is_alphanumeric()));
             found.extend(starts.map(|(at, _)| (at, index, word.rarity)));
         }
     }
@@ -91,7 +92,7 @@ pub(crate) fn find_best_range(text: &str, asked: &QueryTerms, size: usize) -> Ra
             best = (worth, *start..end);
         }
     }
-    // The rest of the room, a third before and two thirds after.
+    // Distribute the remaining space: a third before, two thirds after.
     let Range { start, end } = best.1;
     let room = size.saturating_sub(end - start);
     let start = if end == 0 {
@@ -102,7 +103,7 @@ pub(crate) fn find_best_range(text: &str, asked: &QueryTerms, size: usize) -> Ra
     let start = word_start(text, start);
     let end = floor_char_boundary(text, start + size);
     let whole = word_end(text, end);
-    // A word longer than all of the room is cut.
+    // A word longer than the whole range is cut.
     start..if whole > start { whole } else { end }
 }
 
@@ -114,7 +115,7 @@ fn floor_char_boundary(text: &str, at: usize) -> usize {
     at
 }
 
-/// The beginning of a word at or a little after `at`.
+/// Returns the start of a word at or shortly after `at`.
 fn word_start(text: &str, at: usize) -> usize {
     let at = floor_char_boundary(text, at);
     if at == 0 {
@@ -126,7 +127,7 @@ fn word_start(text: &str, at: usize) -> usize {
     })
 }
 
-/// The end of a word at or a little before `at`.
+/// Returns the end of a word at or shortly before `at`.
 fn word_end(text: &str, at: usize) -> usize {
     if at >= text.len() {
         return text.len();
@@ -137,7 +138,8 @@ fn word_end(text: &str, at: usize) -> usize {
         .map_or(at, |space| from + space)
 }
 
-/// The piece with every run of spaces, line ends and control characters as one space.
+/// Replaces every run of spaces, line ends and control characters by one space, adjusting the
+/// marks.
 fn collapse_whitespace(piece: &str, marks: &[Range<usize>]) -> Snippet {
     let mut snippet = Snippet::default();
     let mut marks = marks.iter().peekable();

@@ -1,15 +1,15 @@
-//! How a word may be spelled that nobody in scope used.
+//! Matches terms by edit distance, to correct words that do not occur in scope.
 
 use levenshtein_automata::{DFA, LevenshteinAutomatonBuilder};
 
-/// The terms that are written much like one.
+/// Matches the terms within a small edit distance of a term.
 pub struct FuzzyTerm {
     pub(crate) automaton: DFA,
     max_distance: u8,
 }
 
 impl FuzzyTerm {
-    /// Those like a term; a short one has none.
+    /// Creates a matcher; `None` for a term too short to correct.
     pub fn new(term: &str) -> Option<Self> {
         let most = match term.chars().count() {
             0..=3 => return None,
@@ -22,15 +22,15 @@ impl FuzzyTerm {
         })
     }
 
-    /// How many letters a term is away, if it is like this one.
+    /// Returns the edit distance to a term, if it is within the maximum.
     pub fn distance(&self, term: &str) -> Option<u8> {
         match self.automaton.eval(term) {
-            levenshtein_automata::Distance::Exact(away) => Some(away),
+            levenshtein_automata::Distance::Exact(distance) => Some(distance),
             levenshtein_automata::Distance::AtLeast(_) => None,
         }
     }
 
-    /// At most so many letters away.
+    /// Returns the maximum edit distance.
     pub fn max_distance(&self) -> u8 {
         self.max_distance
     }

@@ -1,6 +1,6 @@
-//! Words that are in every text and say nothing about it.
+//! Stop words: words too common to say anything about a text.
 //!
-//! They are indexed, so that phrases with them are found, and left out of queries, unless
+//! They are indexed, so that phrases containing them are found, but left out of queries unless
 //! a query has no other words.
 
 use std::sync::LazyLock;
@@ -10,7 +10,7 @@ use rustc_hash::FxHashSet;
 static STOP_WORD_SET: LazyLock<FxHashSet<&str>> =
     LazyLock::new(|| STOP_WORDS.into_iter().collect());
 
-/// Whether a word, in small letters and without apostrophes, is one of them.
+/// Returns whether a word, in lowercase and without apostrophes, is a stop word.
 pub(crate) fn is_stop_word(plain: &str) -> bool {
     STOP_WORD_SET.contains(plain)
 }

@@ -1,11 +1,11 @@
-//! The best few of many.
+//! Selects the k highest-scoring passages.
 
 use std::cmp::{Ordering, Reverse};
 use std::collections::BinaryHeap;
 
 use crate::PassageId;
 
-/// Keeps the best `count` of what it is offered; of equals, the earlier.
+/// Keeps the k best passages offered to it; among equal scores, the earlier one.
 #[derive(Debug)]
 pub struct TopK {
     k: usize,
@@ -31,7 +31,7 @@ impl Ord for ScoredPassage {
 }
 
 impl TopK {
-    /// Keeps so many.
+    /// Creates a selection of the best `k`.
     pub fn new(k: usize) -> Self {
         Self {
             k,
@@ -39,7 +39,7 @@ impl TopK {
         }
     }
 
-    /// Keeps this one if it is among the best so far.
+    /// Adds a passage if it is among the best so far.
     pub fn offer(&mut self, score: f32, at: PassageId) {
         if self.heap.len() < self.k || score > self.threshold() {
             self.heap.push(Reverse(ScoredPassage(score, at)));
@@ -49,7 +49,7 @@ impl TopK {
         }
     }
 
-    /// What a score has to exceed to be kept.
+    /// Returns the score that a passage must exceed to be added.
     pub fn threshold(&self) -> f32 {
         match self.heap.peek() {
             Some(Reverse(least)) if self.heap.len() >= self.k => least.0,
@@ -57,11 +57,13 @@ impl TopK {
         }
     }
 
-    /// What was kept, the best first.
+    /// Returns the selected passages, the best first.
     pub fn into_sorted(self) -> Vec<(f32, PassageId)> {
-        let mut kept: Vec<ScoredPassage> = self.heap.into_iter().map(|Reverse(one)| one).collect();
-        kept.sort_by(|a, b| b.cmp(a));
-        kept.into_iter()
+        let mut sorted: Vec<ScoredPassage> =
+            self.heap.into_iter().map(|Reverse(one)| one).collect();
+        sorted.sort_by(|a, b| b.cmp(a));
+        sorted
+            .into_iter()
             .map(|ScoredPassage(score, at)| (score, at))
             .collect()
     }
@@ -77,7 +79,7 @@ mod tests {
         for (at, score) in [(0, 1.0), (1, 3.0), (2, 2.0), (3, 3.0)] {
             best.offer(score, PassageId(at));
         }
-        let kept: Vec<_> = best.into_sorted().into_iter().map(|(_, at)| at.0).collect();
-        assert_eq!(kept, [1, 3]);
+        let sorted: Vec<_> = best.into_sorted().into_iter().map(|(_, at)| at.0).collect();
+        assert_eq!(sorted, [1, 3]);
     }
 }

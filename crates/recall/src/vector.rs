@@ -1,16 +1,16 @@
-//! What a passage means, in bytes.
+//! Quantized embedding vectors of passages.
 
 use crate::static_model::{DIM, dot, widen};
 
-/// A vector as it is kept: bytes, and the scale that gives it length one.
+/// The size of a stored vector: its bytes, and the scale that normalizes it to length one.
 pub(crate) const ROW_BYTES: usize = DIM + 4;
 
-/// The vector of a passage: a byte a number, and a scale.
+/// The embedding of a passage: one byte per dimension, and a scale.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Vector([u8; ROW_BYTES]);
 
 impl Vector {
-    /// A vector, rounded, of length one.
+    /// Quantizes a vector, normalized to length one.
     #[expect(
         clippy::cast_possible_truncation,
         reason = "scaled to between -127 and 127"
@@ -28,17 +28,17 @@ impl Vector {
         Self(row)
     }
 
-    /// The vector in these bytes; `None` if they are not of one.
+    /// Reads a vector from bytes; `None` if their length is wrong.
     pub fn from_bytes(bytes: &[u8]) -> Option<Self> {
         bytes.try_into().ok().map(Self)
     }
 
-    /// The bytes to be kept.
+    /// Returns the bytes to store.
     pub fn as_bytes(&self) -> &[u8] {
         &self.0
     }
 
-    /// Its numbers.
+    /// Returns the values.
     pub fn values(&self) -> impl Iterator<Item = f32> {
         let (bytes, scale) = split_scale(&self.0);
         bytes
@@ -46,14 +46,14 @@ impl Vector {
             .map(move |byte| scale * f32::from(byte.cast_signed()))
     }
 
-    /// How like another vector it is.
+    /// Returns the similarity to another vector.
     pub fn similarity(&self, vector: &[f32]) -> f32 {
         let (bytes, scale) = split_scale(&self.0);
         similarity(bytes, scale, vector)
     }
 }
 
-/// The bytes of a kept vector, and their scale.
+/// Splits a stored vector into its bytes and its scale.
 #[inline]
 pub(crate) fn split_scale(row: &[u8]) -> (&[u8], f32) {
     let (bytes, scale) = row.split_at(DIM);
@@ -61,7 +61,7 @@ pub(crate) fn split_scale(row: &[u8]) -> (&[u8], f32) {
     (bytes, f32::from_le_bytes(scale))
 }
 
-/// How alike a kept vector and another are.
+/// Returns the similarity of a stored vector and another.
 pub(crate) fn similarity(bytes: &[u8], scale: f32, vector: &[f32]) -> f32 {
     let products = bytes.iter().zip(vector);
     scale

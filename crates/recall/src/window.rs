@@ -1,18 +1,18 @@
-//! A passage among those around it in its session.
+//! The window of a passage: its neighbors in the session.
 //!
-//! Invariant: windows are a function of the passages in order, however they arrived.
+//! Invariant: windows depend on the order of the passages, not on the order of their arrival.
 
 use crate::analysis::AnalyzedPassage;
 use crate::static_model::{DIM, normalize};
 use crate::vector::Vector;
 
-/// So many passages before and after belong to a window.
+/// The number of passages before and after that belong to a window.
 pub(crate) const REACH: usize = 2;
 
-/// How much the passage before counts in a vector.
+/// The weight of the preceding passage in a window's vector.
 const PREVIOUS_WEIGHT: f32 = 0.5;
 
-/// A passage, and up to [`REACH`] before and after it.
+/// A passage, and up to [`REACH`] passages before and after it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Window<'a> {
     before: &'a [AnalyzedPassage],
@@ -21,7 +21,7 @@ pub(crate) struct Window<'a> {
 }
 
 impl<'a> Window<'a> {
-    /// The window of the passage at `index`.
+    /// Returns the window of the passage at `index`.
     pub(crate) fn at(passages: &'a [AnalyzedPassage], index: usize) -> Self {
         let after = index + 1;
         Self {
@@ -31,18 +31,18 @@ impl<'a> Window<'a> {
         }
     }
 
-    /// The passages around the middle one.
+    /// Returns the neighbors of the middle passage.
     pub(crate) fn neighbors(&self) -> impl Iterator<Item = &'a AnalyzedPassage> {
         self.before.iter().chain(self.after)
     }
 
-    /// The passage just before.
+    /// Returns the preceding passage.
     pub(crate) fn previous(&self) -> Option<&'a AnalyzedPassage> {
         self.before.last()
     }
 
-    /// What the passage is compared by as a whole: its own vector first, then a little of
-    /// the one before.
+    /// Returns the pooled vector of the passage: its own vector, plus a fraction of the
+    /// preceding one.
     pub(crate) fn vector(&self) -> Vector {
         let mut sum = self.middle.vector().to_vec();
         if let Some(before) = self.previous() {

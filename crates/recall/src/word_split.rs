@@ -1,8 +1,8 @@
-//! How text is cut into words, for the index and for queries alike.
+//! Splits text into words and terms, for the index and for queries alike.
 //!
-//! Prose and code are mixed in what agents say, so a word may be compound: `snake_case`,
-//! `camelCase`, `foo.bar`, `src/a/b.rs`, `E0308`, `30ms`. A compound is found both as a
-//! whole and by its parts. Parts are stemmed, wholes are kept as they are.
+//! Sessions mix prose and code, so a word may be compound: `snake_case`, `camelCase`,
+//! `foo.bar`, `src/a/b.rs`, `E0308`, `30ms`. A compound is found both as a whole and by its
+//! parts. Parts are stemmed, whole compounds are not.
 //!
 //! Invariant: the terms of a word never contain a space, and are never empty.
 
@@ -13,42 +13,43 @@ use frostem::{Algorithm, Stemmer};
 
 use crate::casefold::{casefold, is_cjk};
 
-/// Longer than this, a whole is a blob and not a name, and only its parts are kept.
+/// The maximum length of a compound term: longer ones are blobs rather than names, and only
+/// their parts are indexed.
 const MAX_COMPOUND_BYTES: usize = 100;
-/// A part is cut to this many bytes.
+/// The maximum length of a part, in bytes; longer parts are truncated.
 const MAX_SUBWORD_BYTES: usize = 64;
 
 /// A word of a text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Word {
-    /// Where it is.
+    /// Its byte range.
     pub(crate) range: Range<usize>,
-    /// A compound as it is written, in small letters; and the file name of a path.
+    /// A compound as written, in lowercase; and the file name of a path.
     pub(crate) compounds: Vec<String>,
-    /// Its parts, stemmed; of a simple word there is one.
+    /// Its parts, stemmed; a simple word has one.
     pub(crate) subwords: Vec<Subword>,
 }
 
 /// A part of a word.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Subword {
-    /// Where it is.
+    /// Its byte range.
     pub(crate) range: Range<usize>,
-    /// As it is written, in small letters.
+    /// As written, in lowercase.
     pub(crate) folded: String,
-    /// Its stem: what is indexed.
+    /// Its stem, which is indexed.
     pub(crate) term: String,
 }
 
 impl Word {
-    /// All that it is found by.
+    /// Returns all terms it is found by.
     pub(crate) fn terms(&self) -> impl Iterator<Item = &str> {
         let wholes = self.compounds.iter().map(String::as_str);
         wholes.chain(self.subwords.iter().map(|part| part.term.as_str()))
     }
 }
 
-/// The words of a text, in order.
+/// Returns the words of a text, in order.
 pub(crate) fn split_words(text: &str) -> impl Iterator<Item = Word> + '_ {
     let mut from = 0;
     std::iter::from_fn(move || {
@@ -62,7 +63,7 @@ pub(crate) fn split_words(text: &str) -> impl Iterator<Item = Word> + '_ {
     })
 }
 
-/// All terms that a text is found by.
+/// Returns all terms a text is found by.
 pub fn extract_terms(text: &str) -> BTreeSet<String> {
     let mut terms = BTreeSet::new();
     for word in split_words(text) {
@@ -71,13 +72,13 @@ pub fn extract_terms(text: &str) -> BTreeSet<String> {
     terms
 }
 
-/// The terms of a text in order, one for each place: what a phrase is found by.
+/// Returns the terms of a text in order, one per position, as phrase search uses them.
 pub fn phrase_terms(text: &str) -> Vec<String> {
     let parts = split_words(text).flat_map(|word| word.subwords);
     parts.map(|part| part.term).collect()
 }
 
-/// What a term is, of a word as it is written.
+/// Returns the term of a word: its stem.
 pub(crate) fn stem(plain: &str) -> String {
     let letters = plain.bytes().all(|byte| byte.is_ascii_lowercase());
     if plain.len() < 3 || !letters {
@@ -86,7 +87,7 @@ pub(crate) fn stem(plain: &str) -> String {
     Stemmer::new(Algorithm::English).stem(plain).into_owned()
 }
 
-/// The next run of letters and digits, with single joints between them.
+/// Finds the next run of letters and digits, including single joiners between them.
 fn next_word_range(text: &str, from: usize) -> Option<Range<usize>> {
     let mut characters = text[from..]
         .char_indices()
@@ -110,7 +111,7 @@ fn next_word_range(text: &str, from: usize) -> Option<Range<usize>> {
             break;
         }
     }
-    // `c++`, `c#`: a short name may end in signs.
+    // A short name may end in signs: `c++`, `c#`.
     let rest = &text[end..];
     if end - start <= 2 {
         for sign in ["++", "#"] {
@@ -124,7 +125,7 @@ fn next_word_range(text: &str, from: usize) -> Option<Range<usize>> {
 }
 
 fn is_letter(c: char) -> bool {
-    // Marks belong to the letter before them.
+    // Combining marks belong to the letter before them.
     c.is_alphanumeric() || unicode_normalization::char::is_combining_mark(c)
 }
 
@@ -148,7 +149,7 @@ fn parse_word(text: &str, range: Range<usize>) -> Option<Word> {
     let range = range.start..written_end;
     let written = &text[range.clone()];
     let plain = casefold(written).replace(['\'', '’'], "");
-    // A comma belongs to a number and separates everything else.
+    // A comma is part of a number and separates everything else.
     let number = written
         .bytes()
         .all(|b| b.is_ascii_digit() || matches!(b, b'.' | b','));
@@ -178,7 +179,7 @@ fn parse_word(text: &str, range: Range<usize>) -> Option<Word> {
     })
 }
 
-/// The word without what an apostrophe adds: `it's`, `we'll`. `don't` stays.
+/// Strips a contraction: `it's`, `we'll`. `don't` stays.
 fn strip_contraction(written: &str) -> &str {
     let Some(at) = written.rfind(['\'', '’']) else {
         return written;
@@ -192,8 +193,8 @@ fn strip_contraction(written: &str) -> &str {
     }
 }
 
-/// The ranges of the parts of a compound: cut at joints, humps, and between letters and
-/// digits unless they alternate as in a hash.
+/// Returns the ranges of the parts of a compound: split at joiners, at case changes, and
+/// between letters and digits unless they alternate as in a hash.
 fn split_compound(text: &str, range: Range<usize>, number: bool) -> Vec<Range<usize>> {
     let mut found = Vec::new();
     let mut start = range.start;
@@ -223,7 +224,7 @@ fn split_camel_case(text: &str, range: Range<usize>, into: &mut Vec<Range<usize>
     into.push(start..range.end);
 }
 
-/// Where `camelCase` and `30ms` are cut.
+/// Returns where `camelCase` and `30ms` are split.
 fn camel_case_boundaries(written: &str) -> Vec<usize> {
     let letters: Vec<(usize, char)> = written.char_indices().collect();
     let mut cuts = Vec::new();
@@ -242,7 +243,7 @@ fn camel_case_boundaries(written: &str) -> Vec<usize> {
     if switches > 2 { Vec::new() } else { cuts }
 }
 
-/// Whether it is letters only, and neither `camelCase` nor the like.
+/// Returns whether a word consists of letters only and has no case changes inside.
 fn is_simple(written: &str) -> bool {
     let bytes = written.as_bytes();
     let capitals = bytes

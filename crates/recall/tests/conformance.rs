@@ -1,4 +1,4 @@
-//! The index in a folder passes the suite.
+//! Runs the conformance suite on the folder index.
 
 mod common;
 
@@ -6,8 +6,8 @@ use throughline_recall::conformance;
 use throughline_recall::conformance::IndexFixture;
 
 fn run(case: fn(&mut IndexFixture)) {
-    let (_folder, mut fed) = common::empty_index();
-    case(&mut fed);
+    let (_folder, mut fixture) = common::empty_index();
+    case(&mut fixture);
 }
 
 conformance!(run);

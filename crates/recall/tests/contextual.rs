@@ -1,8 +1,8 @@
-//! A contextual model, in a size that fits a test: it means nothing, but is read, run and
-//! heard like one that does.
+//! Tests of the contextual model with a tiny one: its weights are meaningless, but it is
+//! loaded and run like a real one.
 
 #![cfg(feature = "contextual")]
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
 
 mod common;
 
@@ -28,14 +28,16 @@ fn a_contextual_model_has_its_say_in_the_score() {
     let folder = TempDir::new().unwrap();
     write_tiny_model(folder.path());
     let contextual = ContextualModel::load("small", folder.path()).unwrap();
-    let (_folder, fed) = index_with(&["a cat on a mat", "a dog in the fog", "the cat again", ""]);
+    let (_folder, fixture) =
+        index_with(&["a cat on a mat", "a dog in the fog", "the cat again", ""]);
     let query = hybrid_query("cat");
-    let again = |limit| {
-        fed.index
+    let rerank = |limit| {
+        fixture
+            .index
             .search_reranked(&query, &contextual, limit)
             .unwrap()
     };
-    let found = again(Duration::from_secs(600));
+    let found = rerank(Duration::from_secs(600));
     assert!(
         found
             .hits
@@ -43,10 +45,13 @@ fn a_contextual_model_has_its_say_in_the_score() {
             .all(|hit| hit.score_parts.contextual.is_some())
     );
     assert!(found.hits.is_sorted_by(|a, b| a.score >= b.score));
-    assert_eq!(found, again(Duration::from_secs(600)));
-    // Without time, everything is as without the model.
-    let first = fed.search(&query);
-    assert_eq!(hit_positions(&again(Duration::ZERO)), hit_positions(&first));
+    assert_eq!(found, rerank(Duration::from_secs(600)));
+    // Without time, the result is as without the model.
+    let first = fixture.search(&query);
+    assert_eq!(
+        hit_positions(&rerank(Duration::ZERO)),
+        hit_positions(&first)
+    );
 }
 
 #[test]
@@ -54,56 +59,62 @@ fn what_a_model_made_of_a_passage_is_made_once_and_goes_with_what_is_erased() {
     let folder = TempDir::new().unwrap();
     write_tiny_model(folder.path());
     let contextual = ContextualModel::load("small", folder.path()).unwrap();
-    let (folder_of, mut fed) = index_with(&["a cat on a mat", "a dog in the fog", "the cat again"]);
+    let (folder_of, mut fixture) =
+        index_with(&["a cat on a mat", "a dog in the fog", "the cat again"]);
     let query = hybrid_query("cat");
-    let again = |fed: &IndexFixture| {
+    let rerank = |fixture: &IndexFixture| {
         let limit = Duration::from_secs(600);
-        fed.index
+        fixture
+            .index
             .search_reranked(&query, &contextual, limit)
             .unwrap()
     };
     let file = || {
-        let kept = folder_of.path().join("encoded");
-        let mut files = fs::read_dir(kept).into_iter().flatten();
+        let cache = folder_of.path().join("encoded");
+        let mut files = fs::read_dir(cache).into_iter().flatten();
         files.next().map(|file| file.unwrap().path())
     };
-    let first = again(&fed);
+    let first = rerank(&fixture);
     let compared = first.rerank.clone().unwrap();
     assert_eq!((compared.model.as_str(), compared.count), ("small", 3));
-    let kept = file().unwrap();
-    let length = fs::metadata(&kept).unwrap().len();
-    assert_eq!(again(&fed), first);
-    assert_eq!(fs::metadata(&kept).unwrap().len(), length, "nothing is new");
-    // As it is read back, so it is made.
-    fs::remove_file(&kept).unwrap();
-    assert_eq!(again(&fed), first);
-    // What is known takes no time; what is not does.
+    let cache = file().unwrap();
+    let length = fs::metadata(&cache).unwrap().len();
+    assert_eq!(rerank(&fixture), first);
+    assert_eq!(
+        fs::metadata(&cache).unwrap().len(),
+        length,
+        "nothing is new"
+    );
+    // What is read from the cache equals what is computed.
+    fs::remove_file(&cache).unwrap();
+    assert_eq!(rerank(&fixture), first);
+    // Cached passages take no time; others do.
     let at_once = Duration::from_nanos(1);
-    let known = fed.index.search_reranked(&query, &contextual, at_once);
+    let known = fixture.index.search_reranked(&query, &contextual, at_once);
     assert_eq!(known.unwrap(), first);
     let new = hybrid_query("a cat in the fog");
-    let unknown = fed
+    let unknown = fixture
         .index
         .search_reranked(&new, &contextual, at_once)
         .unwrap();
     assert_eq!(unknown.rerank.unwrap().count, 3, "the passages are known");
-    fs::remove_file(&kept).unwrap();
-    let unknown = fed
+    fs::remove_file(&cache).unwrap();
+    let unknown = fixture
         .index
         .search_reranked(&new, &contextual, at_once)
         .unwrap();
     let unable = unknown.rerank.unwrap().error;
     assert_eq!(
         unable.as_deref(),
-        Some("there was no time for it within 0 ms")
+        Some("no passage could be scored within 0 ms")
     );
-    fed.remove("s", Some(3));
-    fed.indexer.vacuum().unwrap();
+    fixture.remove("s", Some(3));
+    fixture.indexer.vacuum().unwrap();
     assert_eq!(file(), None);
-    assert_eq!(again(&fed).hits.len(), 2);
+    assert_eq!(rerank(&fixture).hits.len(), 2);
 }
 
-/// A model that prefers what is short, or fails.
+/// A reranker that prefers short passages, or fails.
 #[derive(Debug)]
 struct ShortestFirst(bool);
 
@@ -132,45 +143,45 @@ impl Reranker for ShortestFirst {
             let length = |passage: &RerankPassage<'_>| -(passage.text.len() as f32);
             return Ok(passages.iter().map(length).collect());
         }
-        Err("it is away".into())
+        Err("it is unavailable".into())
     }
 }
 
 #[test]
 fn whatever_compares_may_put_hits_in_order() {
-    let (_folder, fed) = index_with(&[
+    let (_folder, fixture) = index_with(&[
         "a cat that sits on a mat and looks at the rain",
         "cat",
         "a cat on a mat",
     ]);
     let query = hybrid_query("the cat");
-    let found = fed
+    let found = fixture
         .index
         .search_reranked(&query, &ShortestFirst(true), Duration::from_secs(1))
         .unwrap();
-    let likeness = |at: usize| {
+    let hit_at = |at: usize| {
         found
             .hits
             .iter()
             .find(|hit| hit.seq.0 == at as u64)
             .unwrap()
     };
-    assert_eq!(likeness(2).score_parts.contextual, Some(1.0));
-    assert_eq!(likeness(1).score_parts.contextual, Some(0.0));
+    assert_eq!(hit_at(2).score_parts.contextual, Some(1.0));
+    assert_eq!(hit_at(1).score_parts.contextual, Some(0.0));
 }
 
 #[test]
 fn a_model_that_fails_leaves_the_hits_as_they_were_and_says_why() {
-    let (_folder, fed) = index_with(&["a cat on a mat", "a dog in the fog", "the cat again"]);
+    let (_folder, fixture) = index_with(&["a cat on a mat", "a dog in the fog", "the cat again"]);
     let query = hybrid_query("the cat");
-    let found = fed
+    let found = fixture
         .index
         .search_reranked(&query, &ShortestFirst(false), Duration::from_secs(1))
         .unwrap();
-    assert_eq!(found.hits, fed.search(&query).hits);
+    assert_eq!(found.hits, fixture.search(&query).hits);
     let compared = found.rerank.unwrap();
     assert_eq!(compared.count, 0);
-    assert_eq!(compared.error.as_deref(), Some("it is away"));
+    assert_eq!(compared.error.as_deref(), Some("it is unavailable"));
 }
 
 #[test]
@@ -191,7 +202,7 @@ fn what_is_no_model_says_what_is_wrong_with_it() {
         fs::write(folder.join("config.json"), other).unwrap();
     });
     assert!(
-        error.to_string().contains("[16, 8] and not [17, 8]"),
+        error.to_string().contains("[16, 8], expected [17, 8]"),
         "{error}"
     );
     let error = load(|folder| {

@@ -1,6 +1,6 @@
-//! Feeding a folder: by one process for many, through crashes and damage.
+//! Tests of the folder index: one writing process for many readers, crashes and damage.
 
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
 
 mod common;
 
@@ -10,17 +10,17 @@ use throughline_recall::{Batch, ErrorKind, FolderIndex, Index as _, RecallError}
 
 #[test]
 fn one_indexes_and_all_read() {
-    let (folder, mut fed) = index_with(&["first words"]);
+    let (folder, mut fixture) = index_with(&["first words"]);
     let other = FolderIndex::open(folder.path()).unwrap();
     assert!(other.indexer().unwrap().is_none());
     assert_eq!(other.watermark().unwrap(), 1);
-    fed.index_passages(session_passages("t", &["second words"]));
+    fixture.index_passages(session_passages("t", &["second words"]));
     assert_eq!(other.watermark().unwrap(), 2);
     assert_eq!(
         hit_positions(&other.search(&text_query("second")).unwrap())[0],
         "t/1"
     );
-    drop(fed.indexer);
+    drop(fixture.indexer);
     let mut next = other.indexer().unwrap().unwrap();
     let batch = Batch {
         passages: session_passages("u", &["third words"]),
@@ -30,12 +30,12 @@ fn one_indexes_and_all_read() {
         anchors: Vec::new(),
     };
     next.index_batch(batch).unwrap();
-    assert_eq!(fed.index.watermark().unwrap(), 3);
+    assert_eq!(fixture.index.watermark().unwrap(), 3);
 }
 
 #[test]
 fn what_is_erased_is_off_the_disk() {
-    let (folder, mut fed) = index_with(&[
+    let (folder, mut fixture) = index_with(&[
         "zero",
         "one",
         "the password is hunter2",
@@ -44,8 +44,8 @@ fn what_is_erased_is_off_the_disk() {
         "five",
     ]);
     assert!(is_anywhere_on_disk(folder.path(), b"hunter2"));
-    fed.remove("s", Some(3));
-    fed.indexer.vacuum().unwrap();
+    fixture.remove("s", Some(3));
+    fixture.indexer.vacuum().unwrap();
     assert!(!is_anywhere_on_disk(folder.path(), b"hunter2"));
 }
 
@@ -70,7 +70,7 @@ fn is_anywhere_on_disk(folder: &std::path::Path, what: &[u8]) -> bool {
 
 #[test]
 fn an_index_of_another_version_is_stale_and_can_be_cleared() {
-    let (folder, fed) = index_with(&["words"]);
+    let (folder, fixture) = index_with(&["words"]);
     let about = folder.path().join("about.json");
     std::fs::write(&about, r#"{"format":0,"model":"other"}"#).unwrap();
     let error = FolderIndex::open(folder.path()).unwrap_err();
@@ -78,7 +78,7 @@ fn an_index_of_another_version_is_stale_and_can_be_cleared() {
     assert_eq!(error.kind(), ErrorKind::Rebuild);
     let busy = FolderIndex::clear(folder.path()).unwrap_err();
     assert!(matches!(busy, RecallError::Busy(_)));
-    drop(fed);
+    drop(fixture);
     FolderIndex::clear(folder.path()).unwrap();
     let index = FolderIndex::open(folder.path()).unwrap();
     assert_eq!(index.watermark().unwrap(), 0);
@@ -87,8 +87,8 @@ fn an_index_of_another_version_is_stale_and_can_be_cleared() {
 
 #[test]
 fn a_damaged_folder_says_that_it_can_be_built_again() {
-    let (folder, fed) = index_with(&["words"]);
-    drop(fed);
+    let (folder, fixture) = index_with(&["words"]);
+    drop(fixture);
     std::fs::write(folder.path().join("text/meta.json"), "{").unwrap();
     let error = FolderIndex::open(folder.path()).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Rebuild, "{error}");
@@ -98,16 +98,16 @@ fn a_damaged_folder_says_that_it_can_be_built_again() {
 
 #[test]
 fn what_was_not_committed_is_not_there_after_a_crash() {
-    let (folder, fed) = index_with(&["durable words"]);
-    // A crash while feeding leaves files that belong to no commit.
+    let (folder, fixture) = index_with(&["durable words"]);
+    // A crash during indexing leaves files that belong to no commit.
     let stray = folder
         .path()
         .join("text/0123456789abcdef0123456789abcdef.vectors");
     std::fs::write(stray, [1; 1000]).unwrap();
-    drop(fed);
+    drop(fixture);
     let index = FolderIndex::open(folder.path()).unwrap();
     assert_eq!(index.watermark().unwrap(), 1);
-    let mut feeder = index.indexer().unwrap().unwrap();
+    let mut indexer = index.indexer().unwrap().unwrap();
     let batch = Batch {
         passages: vec![passage("s", 2, "words after the crash")],
         removed: Vec::new(),
@@ -115,7 +115,7 @@ fn what_was_not_committed_is_not_there_after_a_crash() {
         upto: 2,
         anchors: Vec::new(),
     };
-    feeder.index_batch(batch).unwrap();
+    indexer.index_batch(batch).unwrap();
     assert_eq!(
         hit_positions(&index.search(&text_query("words")).unwrap()).len(),
         2

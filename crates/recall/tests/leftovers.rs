@@ -1,6 +1,6 @@
-//! What a kill leaves in an index's folder must never be in the way of the next run.
+//! Tests that files left by a killed process never disturb the next run.
 
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
 
 mod common;
 
@@ -11,7 +11,7 @@ use common::index_with;
 use throughline_recall::conformance::{hit_positions, passage, text_query};
 use throughline_recall::{Batch, FolderIndex, Index as _};
 
-/// The names of the segments in a folder.
+/// Lists the names of the segments in a folder.
 fn list_segments(folder: &Path) -> Vec<String> {
     let files = fs::read_dir(folder.join("text")).unwrap();
     let names = files.map(|file| file.unwrap().file_name().into_string().unwrap());
@@ -24,10 +24,10 @@ fn list_segments(folder: &Path) -> Vec<String> {
 
 #[test]
 fn deletes_that_were_written_and_not_committed_do_not_stop_the_next_batch() {
-    let (folder, fed) = index_with(&["zero words", "one", "two", "three"]);
-    drop(fed);
-    // A kill after a segment's deletes were written and before the commit that names them:
-    // the next run numbers its operations from the same commit on.
+    let (folder, fixture) = index_with(&["zero words", "one", "two", "three"]);
+    drop(fixture);
+    // Simulate a kill after a segment's delete file was written and before the commit that
+    // names it: the next run numbers its operations from the same commit.
     for segment in list_segments(folder.path()) {
         for stamp in 0..64 {
             let name = format!("text/{segment}.{stamp}.del");
@@ -38,7 +38,7 @@ fn deletes_that_were_written_and_not_committed_do_not_stop_the_next_batch() {
         }
     }
     let index = FolderIndex::open(folder.path()).unwrap();
-    let mut feeder = index.indexer().unwrap().unwrap();
+    let mut indexer = index.indexer().unwrap().unwrap();
     let batch = Batch {
         passages: vec![
             passage("s", 2, "one, changed"),
@@ -48,8 +48,8 @@ fn deletes_that_were_written_and_not_committed_do_not_stop_the_next_batch() {
         upto: 9,
         ..Batch::default()
     };
-    feeder.index_batch(batch).unwrap();
-    drop(feeder);
+    indexer.index_batch(batch).unwrap();
+    drop(indexer);
     assert_eq!(index.passage_count().unwrap(), 5);
     let found = hit_positions(&index.search(&text_query("changed")).unwrap());
     assert_eq!(found[0], "s/2");
@@ -57,12 +57,12 @@ fn deletes_that_were_written_and_not_committed_do_not_stop_the_next_batch() {
 
 #[test]
 fn merged_files_that_the_engine_has_forgotten_are_removed() {
-    let (folder, fed) = index_with(&["zero words"]);
-    drop(fed);
+    let (folder, fixture) = index_with(&["zero words"]);
+    drop(fixture);
     let list = folder.path().join("text/.managed.json");
     let older = fs::read(&list).unwrap();
     index_one_by_one(folder.path(), 2..20);
-    // A power cut brings back an older list of files, but not the older commit.
+    // A power cut restores an older list of files, but not the older commit.
     fs::write(&list, older).unwrap();
     index_one_by_one(folder.path(), 20..40);
     let index = FolderIndex::open(folder.path()).unwrap();
@@ -70,10 +70,10 @@ fn merged_files_that_the_engine_has_forgotten_are_removed() {
     assert_eq!(index.leftovers().unwrap(), Some(Vec::new()));
 }
 
-/// Feeds an entry at a time, so that there is something to merge.
+/// Indexes one entry at a time, so that there is something to merge.
 fn index_one_by_one(folder: &Path, entries: std::ops::Range<u64>) {
     let index = FolderIndex::open(folder).unwrap();
-    let mut feeder = index.indexer().unwrap().unwrap();
+    let mut indexer = index.indexer().unwrap().unwrap();
     for seq in entries {
         let batch = Batch {
             passages: vec![passage("s", seq, "words")],
@@ -81,15 +81,15 @@ fn index_one_by_one(folder: &Path, entries: std::ops::Range<u64>) {
             upto: seq,
             ..Batch::default()
         };
-        feeder.index_batch(batch).unwrap();
+        indexer.index_batch(batch).unwrap();
     }
-    feeder.finish().unwrap();
+    indexer.finish().unwrap();
 }
 
 #[test]
 fn leftover_files_are_removed_before_indexing() {
-    let (folder, fed) = index_with(&["zero words", "one"]);
-    drop(fed);
+    let (folder, fixture) = index_with(&["zero words", "one"]);
+    drop(fixture);
     let stray: Vec<PathBuf> = [
         "text/0123456789abcdef0123456789abcdef.vectors",
         "text/0123456789abcdef0123456789abcdef.store.temp",

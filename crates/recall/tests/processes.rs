@@ -1,9 +1,9 @@
-//! Several processes on one index: one feeds and is killed, others read all along.
+//! Several processes on one index: one writes and is killed, others read throughout.
 
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
 #![allow(
     clippy::disallowed_methods,
-    reason = "the child is told by its environment"
+    reason = "the child process is configured through its environment"
 )]
 
 use std::path::Path;
@@ -16,26 +16,26 @@ use throughline_recall::{Batch, FolderIndex, Index as _, Passage, Query};
 const FOLDER: &str = "THROUGHLINE_RECALL_TEST_FOLDER";
 const ROUNDS: u64 = 8;
 
-/// The entry at a position: two to a session, so that each changes the one before.
+/// Returns the entry at a position: two per session, so that each changes the one before.
 fn entry(position: u64) -> Passage {
-    let said = format!("entry number{position} of many");
+    let text = format!("entry number{position} of many");
     let mut entry = passage(
         &format!("s{}", position.div_ceil(2)),
         2 - position % 2,
-        &said,
+        &text,
     );
     entry.position = position;
     entry
 }
 
-/// Feeds until somebody ends it.
+/// The child process: indexes until it is killed.
 #[test]
 fn child() {
     let Ok(folder) = std::env::var(FOLDER) else {
         return;
     };
     let index = FolderIndex::open(Path::new(&folder)).unwrap();
-    let mut feeder = index.indexer().unwrap().unwrap();
+    let mut indexer = index.indexer().unwrap().unwrap();
     let mut upto = index.watermark().unwrap();
     loop {
         let passages: Vec<Passage> = (upto + 1..=upto + 3).map(entry).collect();
@@ -46,7 +46,7 @@ fn child() {
             upto: upto + 3,
             anchors: Vec::new(),
         };
-        upto = feeder.index_batch(batch).unwrap();
+        upto = indexer.index_batch(batch).unwrap();
     }
 }
 
@@ -68,32 +68,32 @@ fn what_was_indexed_is_whole_whenever_the_indexer_is_killed() {
         }
         child.kill().unwrap();
         child.wait().unwrap();
-        // A reader that was there all along, and one that comes after.
+        // Check with a reader that was open all along, and with a new one.
         seen = check_everything_is_found(&index, seen);
         assert_eq!(
             check_everything_is_found(&FolderIndex::open(folder.path()).unwrap(), seen),
             seen
         );
     }
-    assert!(seen > 0, "nothing was ever fed");
-    let feeder = index.indexer().unwrap();
+    assert!(seen > 0, "nothing was ever indexed");
+    let indexer = index.indexer().unwrap();
     assert!(
-        feeder.is_some(),
+        indexer.is_some(),
         "the lock is held by a process that is gone"
     );
 }
 
-/// Merging removes the files of the segments that were merged, also those that a reader is
-/// about to open. A second open of the folder stands for another process: each has its own
-/// list of files in use.
+/// Merging removes the files of the merged segments, including those that a reader is about to
+/// open. A second open of the folder acts as another process: each has its own list of files
+/// in use.
 #[test]
 fn a_reader_never_meets_a_file_that_was_merged_away() {
     let folder = tempfile::tempdir().unwrap();
     let index = FolderIndex::open(folder.path()).unwrap();
     std::thread::scope(|scope| {
-        let feeding = scope.spawn(|| {
+        let writer = scope.spawn(|| {
             let index = FolderIndex::open(folder.path()).unwrap();
-            let mut feeder = index.indexer().unwrap().unwrap();
+            let mut indexer = index.indexer().unwrap().unwrap();
             for upto in 1..=600 {
                 let batch = Batch {
                     passages: vec![entry(upto)],
@@ -101,17 +101,17 @@ fn a_reader_never_meets_a_file_that_was_merged_away() {
                     upto,
                     ..Batch::default()
                 };
-                feeder.index_batch(batch).unwrap();
+                indexer.index_batch(batch).unwrap();
             }
         });
-        while !feeding.is_finished() {
+        while !writer.is_finished() {
             index.state().unwrap();
         }
     });
     assert_eq!(check_everything_is_found(&index, 600), 600);
 }
 
-/// Everything up to the watermark is there, once; answers with the watermark.
+/// Checks that everything up to the watermark is found once; returns the watermark.
 fn check_everything_is_found(index: &FolderIndex, at_least: u64) -> u64 {
     let query = Query {
         limit: 100_000,
@@ -129,8 +129,8 @@ fn check_everything_is_found(index: &FolderIndex, at_least: u64) -> u64 {
         found.watermark
     );
     for position in 1..=found.watermark {
-        let said = entry(position).text;
-        assert!(all.binary_search(&said).is_ok(), "{said} is missing");
+        let text = entry(position).text;
+        assert!(all.binary_search(&text).is_ok(), "{text} is missing");
     }
     found.watermark
 }

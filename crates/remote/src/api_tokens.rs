@@ -1,4 +1,4 @@
-//! Tokens, which are the business of whoever runs the server.
+//! API tokens: not supported remotely; they are managed on the server.
 
 use async_trait::async_trait;
 use throughline_model::{ApiToken, Digest, Timestamp, TokenId};
@@ -6,9 +6,9 @@ use throughline_store::{ApiTokens, StoreError};
 
 use crate::store::RemoteStore;
 
-/// What is told to whoever asks here.
+/// The error of every call here.
 const UNSUPPORTED: StoreError = StoreError::Unsupported(
-    "manage tokens from here: run `tl token` where the server keeps its store, or use its page",
+    "manage tokens from here: run `tl token` on the server, or use its web page",
 );
 
 #[async_trait]

@@ -1,21 +1,21 @@
-//! The text of a token, which is a secret.
+//! A bearer token, a secret that is never logged or displayed.
 
 use std::fmt;
 
-/// What a caller shows to a server. Never shown to anybody else.
+/// The token a client authenticates with. Its `Debug` output hides the text.
 #[derive(Clone, PartialEq, Eq)]
 pub struct BearerToken(String);
 
 impl BearerToken {
-    /// The text, unless it could not be sent: it is empty, or has spaces or other
-    /// characters than printable ASCII.
+    /// Wraps the text, trimmed. `None` if it could not be sent in a header: empty, or with
+    /// spaces or other characters than printable ASCII.
     pub fn new(text: &str) -> Option<Self> {
         let text = text.trim();
         let fit = !text.is_empty() && text.chars().all(|c| c.is_ascii_graphic());
         fit.then(|| Self(text.to_owned()))
     }
 
-    /// The text itself, for whoever sends or keeps it.
+    /// Returns the text itself, for sending or storing it.
     pub fn expose(&self) -> &str {
         &self.0
     }

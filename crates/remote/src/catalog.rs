@@ -1,4 +1,4 @@
-//! Finding sessions, the trash, projects.
+//! Implements [`Catalog`]: listing sessions, the trash and projects.
 
 use async_trait::async_trait;
 use throughline_model::{Owner, Project, SessionInfo, SessionRef, Timestamp};
@@ -18,7 +18,7 @@ impl Catalog for RemoteStore {
         after: Option<&Cursor>,
         limit: usize,
     ) -> Result<Page<SessionInfo>, StoreError> {
-        let badge = self.credentials_of(owner)?;
+        let credentials = self.credentials_of(owner)?;
         let mut page = Page {
             items: Vec::new(),
             next: after.cloned(),
@@ -29,11 +29,11 @@ impl Catalog for RemoteStore {
                 after: page.next,
                 limit: limit - page.items.len(),
             };
-            let more = self.client().call(badge, &call).await?;
+            let more = self.client().call(credentials, &call).await?;
             let empty = more.items.is_empty();
             page.items.extend(more.items);
             page.next = more.next;
-            // A server gives no more at once than it wants to.
+            // A server may return fewer than requested.
             if page.next.is_none() || page.items.len() >= limit || empty {
                 return Ok(page);
             }
@@ -80,10 +80,10 @@ impl Catalog for RemoteStore {
         let call = wire::Restore {
             session: session.id.clone(),
         };
-        let badge = self.credentials_of(&session.owner)?;
-        let outcome = self.client().call_with_outcome(badge, &call).await;
+        let credentials = self.credentials_of(&session.owner)?;
+        let outcome = self.client().call_with_outcome(credentials, &call).await;
         match outcome.result {
-            // An attempt that nobody heard the end of has done it.
+            // An earlier attempt whose answer was lost has done it.
             Err(StoreError::NotInTrash(_)) if outcome.may_be_done => Ok(()),
             result => result,
         }
@@ -109,18 +109,20 @@ impl Catalog for RemoteStore {
             trashed_at,
             fence: fence.cloned(),
         };
-        let badge = self.credentials_of(&session.owner)?;
-        let outcome = self.client().call_with_outcome(badge, &call).await;
+        let credentials = self.credentials_of(&session.owner)?;
+        let outcome = self.client().call_with_outcome(credentials, &call).await;
         match outcome.result {
-            // An attempt that nobody heard the end of has done it.
+            // An earlier attempt whose answer was lost has done it.
             Err(StoreError::NoSuchSession(_)) if outcome.may_be_done => Ok(()),
             result => result,
         }
     }
 
     async fn list_projects(&self, owner: &Owner) -> Result<Vec<Project>, StoreError> {
-        let badge = self.credentials_of(owner)?;
-        self.client().call(badge, &wire::ListProjects {}).await
+        let credentials = self.credentials_of(owner)?;
+        self.client()
+            .call(credentials, &wire::ListProjects {})
+            .await
     }
 
     async fn put_project(&self, owner: &Owner, project: &Project) -> Result<(), StoreError> {

@@ -1,4 +1,5 @@
-//! What happened, to those whose tokens there are. Positions are the store's.
+//! The change feed of the owners whose tokens this client has; positions are those of the whole
+//! store.
 
 use async_trait::async_trait;
 use throughline_model::Owner;
@@ -9,11 +10,13 @@ use crate::wire;
 
 #[async_trait]
 impl ChangeFeed for RemoteStore {
-    /// The position of the last change in the whole store: it may be another's, who is not
-    /// told of here.
+    /// Returns the position of the last change in the whole store, which may concern an owner
+    /// this client has no token for.
     async fn last_position(&self) -> Result<Position, StoreError> {
-        let badge = self.credentials_of(self.owner())?;
-        self.client().call(badge, &wire::LastPosition {}).await
+        let credentials = self.credentials_of(self.owner())?;
+        self.client()
+            .call(credentials, &wire::LastPosition {})
+            .await
     }
 
     async fn changes(&self, after: Position, limit: usize) -> Result<Vec<Change>, StoreError> {
@@ -32,20 +35,20 @@ impl ChangeFeed for RemoteStore {
         mut after: Position,
         limit: usize,
     ) -> Result<Vec<Change>, StoreError> {
-        let badge = self.credentials_of(owner)?;
+        let credentials = self.credentials_of(owner)?;
         let mut changes: Vec<Change> = Vec::new();
         loop {
             let limit = limit - changes.len();
-            let told = self
+            let page = self
                 .client()
-                .call(badge, &wire::ReadChanges { after, limit })
+                .call(credentials, &wire::ReadChanges { after, limit })
                 .await?;
-            let Some(last) = told.changes.last() else {
+            let Some(last) = page.changes.last() else {
                 return Ok(changes);
             };
             after = last.position;
-            let enough = told.changes.len() >= limit || !told.more;
-            changes.extend(told.changes);
+            let enough = page.changes.len() >= limit || !page.more;
+            changes.extend(page.changes);
             if enough {
                 return Ok(changes);
             }
@@ -53,14 +56,14 @@ impl ChangeFeed for RemoteStore {
     }
 
     async fn wait_for_change(&self, after: Position) -> Result<bool, StoreError> {
-        // Whichever is told of something first; a server lets nobody wait for ever.
+        // Waits for the first of them; a server ends every wait after a while.
         loop {
             let waiting = self.all_credentials().iter().map(|holder| {
                 let waited = self.wait_for_owner_change(holder, after);
                 Box::pin(waited)
             });
-            let (told, _, _) = futures_util::future::select_all(waiting).await;
-            if told? {
+            let (changed, _, _) = futures_util::future::select_all(waiting).await;
+            if changed? {
                 return Ok(true);
             }
         }

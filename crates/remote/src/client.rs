@@ -1,4 +1,4 @@
-//! Making calls: one request each, and again where no answer came.
+//! The HTTP client: makes calls to the server and retries those that got no answer.
 
 use std::time::Duration;
 
@@ -17,16 +17,16 @@ use crate::wire::{
 };
 use crate::{BearerToken, RemoteError, ServerUrl};
 
-/// How long everything may take.
+/// Timeouts for connections and calls.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Timeouts {
-    /// A connection, once.
+    /// One connection attempt.
     pub connect: Duration,
     /// The next bytes of an answer.
     pub read: Duration,
-    /// A connection, with everything that was tried.
+    /// Connecting, with all retries.
     pub connect_deadline: Duration,
-    /// An answer, with everything that was tried. What is under way is not cut off.
+    /// A call, with all retries. An attempt in progress is not cut off.
     pub deadline: Duration,
 }
 
@@ -34,7 +34,7 @@ impl Default for Timeouts {
     fn default() -> Self {
         Self {
             connect: Duration::from_secs(10),
-            // Longer than the server takes over anything.
+            // Longer than the server takes for anything.
             read: Duration::from_secs(90),
             connect_deadline: Duration::from_secs(3),
             deadline: Duration::from_secs(30),
@@ -42,7 +42,7 @@ impl Default for Timeouts {
     }
 }
 
-/// One who makes calls to one server.
+/// A client of one server.
 #[derive(Clone, Debug)]
 pub(crate) struct Client {
     http: reqwest::Client,
@@ -50,24 +50,24 @@ pub(crate) struct Client {
     timeouts: Timeouts,
 }
 
-/// On whose behalf a call is made, and what proves it.
+/// The headers that authenticate a call and name its owner.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Credentials {
     headers: HeaderMap,
-    /// The largest body that is taken, where that is known.
+    /// The largest body the server accepts, if known.
     max_body_bytes: Option<u64>,
 }
 
-/// What came of a call.
+/// The outcome of a call.
 #[derive(Debug)]
 pub(crate) struct CallOutcome<T> {
     /// The answer.
     pub(crate) result: Result<T, StoreError>,
-    /// Whether an earlier attempt may have done it already, since its answer never came.
+    /// Whether an earlier attempt, whose answer was lost, may have done it already.
     pub(crate) may_be_done: bool,
 }
 
-/// What is sent.
+/// A request to send.
 #[derive(Clone, Debug)]
 struct HttpRequest {
     method: Method,
@@ -76,26 +76,26 @@ struct HttpRequest {
     body: Bytes,
 }
 
-/// Why an attempt came to nothing.
+/// Why an attempt failed.
 struct AttemptError {
     error: StoreError,
-    /// Whether it may be worth trying again.
+    /// Whether a retry may help.
     retry: RetryAdvice,
-    /// Whether it may have been done all the same.
+    /// Whether the server may have performed it anyway.
     may_be_done: bool,
 }
 
-/// Whether a failure may pass.
+/// Whether, and when, to retry after a failure.
 enum RetryAdvice {
     Never,
-    /// Once there is a way to the server.
+    /// As soon as the server can be reached.
     OnceReachable,
-    /// After a while, which the server may have told.
+    /// After a delay, which the server may have given.
     After(Option<Duration>),
 }
 
 impl Credentials {
-    /// What is shown with every call; none on a server that asks for no token.
+    /// Credentials with this token; without one, for a server that requires none.
     pub(crate) fn new(token: Option<&BearerToken>) -> Self {
         let mut headers = HeaderMap::new();
         let shown = token.map(|token| format!("Bearer {}", token.expose()));
@@ -109,21 +109,21 @@ impl Credentials {
         }
     }
 
-    /// The same for one of a service's users.
+    /// Returns the credentials for one of a service's users.
     pub(crate) fn with_user(mut self, name: &str) -> Self {
         self.set_header(ON_BEHALF_OF_HEADER, name);
         self
     }
 
-    /// The same once it is known whose it is, and how much is taken at once.
+    /// Adds the owner and the largest body the server accepts, once they are known.
     pub(crate) fn with_owner(mut self, owner: &Owner, largest: u64) -> Self {
         self.set_header(OWNER_HEADER, owner.as_str());
         self.max_body_bytes = Some(largest);
         self
     }
 
-    /// How many bytes of payload certainly fit into a call: as text within JSON, JSON is at
-    /// most twice as long, and entries have more than their payload.
+    /// Returns how many bytes of payload certainly fit into a call: JSON escaped within JSON is
+    /// at most twice as long, and entries have more than their payload.
     pub(crate) fn max_payload_bytes(&self) -> usize {
         let room = self.max_body_bytes.map(|largest| largest / 4);
         room.and_then(|room| usize::try_from(room).ok())
@@ -131,7 +131,7 @@ impl Credentials {
     }
 
     fn set_header(&mut self, name: &'static str, value: &str) {
-        // Names of owners have no control characters, and everything else may be sent.
+        // Owner names have no control characters; everything else can be sent.
         if let Ok(value) = HeaderValue::from_bytes(value.as_bytes()) {
             self.headers.insert(name, value);
         }
@@ -143,13 +143,13 @@ impl Credentials {
 }
 
 impl Client {
-    pub(crate) fn new(server: ServerUrl, timing: Timeouts) -> Result<Self, RemoteError> {
-        // Whoever embeds this may have chosen another; theirs stays.
+    pub(crate) fn new(server: ServerUrl, timeouts: Timeouts) -> Result<Self, RemoteError> {
+        // An embedding program may have installed another provider, which then stays.
         let _ = rustls::crypto::ring::default_provider().install_default();
         let mut builder = reqwest::Client::builder()
-            .connect_timeout(timing.connect)
-            .read_timeout(timing.read)
-            // Elsewhere is not where the token belongs.
+            .connect_timeout(timeouts.connect)
+            .read_timeout(timeouts.read)
+            // The token must not be sent to another server.
             .redirect(reqwest::redirect::Policy::none())
             .tcp_nodelay(true);
         if server.is_local() {
@@ -161,23 +161,23 @@ impl Client {
         Ok(Self {
             http,
             server,
-            timeouts: timing,
+            timeouts,
         })
     }
 
     /// Makes a call.
     pub(crate) async fn call<C: Call>(
         &self,
-        badge: &Credentials,
+        credentials: &Credentials,
         call: &C,
     ) -> Result<C::Answer, StoreError> {
-        self.call_with_outcome(badge, call).await.result
+        self.call_with_outcome(credentials, call).await.result
     }
 
-    /// Makes a call; tells whether an earlier attempt may have done it already.
+    /// Makes a call; the outcome says whether an earlier attempt may have done it already.
     pub(crate) async fn call_with_outcome<C: Call>(
         &self,
-        badge: &Credentials,
+        credentials: &Credentials,
         call: &C,
     ) -> CallOutcome<C::Answer> {
         let body = match serde_json::to_vec(call) {
@@ -198,19 +198,19 @@ impl Client {
         };
         let CallOutcome {
             result,
-            may_be_done: again,
-        } = self.send_with_retries(badge, message).await;
+            may_be_done,
+        } = self.send_with_retries(credentials, message).await;
         let result = result.and_then(|bytes| self.decode(C::NAME, &bytes));
         CallOutcome {
             result,
-            may_be_done: again,
+            may_be_done,
         }
     }
 
-    /// Sends bytes; answers with what comes back.
+    /// Posts bytes; returns the decoded answer.
     pub(crate) async fn post_bytes<T: DeserializeOwned>(
         &self,
-        badge: &Credentials,
+        credentials: &Credentials,
         path: &str,
         bytes: Bytes,
     ) -> Result<T, StoreError> {
@@ -220,14 +220,14 @@ impl Client {
             content_type: "application/octet-stream",
             body: bytes,
         };
-        let answer = self.send_with_retries(badge, message).await.result?;
+        let answer = self.send_with_retries(credentials, message).await.result?;
         self.decode(path, &answer)
     }
 
-    /// The bytes at a path.
+    /// Gets the bytes at a path.
     pub(crate) async fn get_bytes(
         &self,
-        badge: &Credentials,
+        credentials: &Credentials,
         path: String,
     ) -> Result<Bytes, StoreError> {
         let message = HttpRequest {
@@ -236,7 +236,7 @@ impl Client {
             content_type: "application/octet-stream",
             body: Bytes::new(),
         };
-        self.send_with_retries(badge, message).await.result
+        self.send_with_retries(credentials, message).await.result
     }
 
     fn decode<T: DeserializeOwned>(&self, call: &str, bytes: &[u8]) -> Result<T, StoreError> {
@@ -251,28 +251,28 @@ impl Client {
         }
     }
 
-    /// Sends a message until it is answered, refused, or enough time has passed.
+    /// Sends a request until it is answered, refused, or the deadline has passed.
     async fn send_with_retries(
         &self,
-        badge: &Credentials,
+        credentials: &Credentials,
         message: HttpRequest,
     ) -> CallOutcome<Bytes> {
         let bytes = message.body.len() as u64;
-        if let Some(max) = badge.max_body_bytes.filter(|max| bytes > *max) {
+        if let Some(max) = credentials.max_body_bytes.filter(|max| bytes > *max) {
             let server = self.server.to_string();
             return CallOutcome {
                 result: Err(RemoteError::TooLarge { server, bytes, max }.into()),
                 may_be_done: false,
             };
         }
-        let mut patience = Backoff::new();
-        let mut again = false;
+        let mut backoff = Backoff::new();
+        let mut may_be_done = false;
         loop {
-            let failed = match self.attempt(badge, &message).await {
+            let failed = match self.attempt(credentials, &message).await {
                 Ok(bytes) => {
                     return CallOutcome {
                         result: Ok(bytes),
-                        may_be_done: again,
+                        may_be_done,
                     };
                 }
                 Err(failed) => failed,
@@ -280,29 +280,29 @@ impl Client {
             let worth_it = match failed.retry {
                 RetryAdvice::Never => false,
                 RetryAdvice::OnceReachable => {
-                    patience.wait(None, self.timeouts.connect_deadline).await
+                    backoff.wait(None, self.timeouts.connect_deadline).await
                 }
-                RetryAdvice::After(asked) => patience.wait(asked, self.timeouts.deadline).await,
+                RetryAdvice::After(delay) => backoff.wait(delay, self.timeouts.deadline).await,
             };
             if !worth_it {
                 return CallOutcome {
                     result: Err(failed.error),
-                    may_be_done: again,
+                    may_be_done,
                 };
             }
-            again |= failed.may_be_done;
+            may_be_done |= failed.may_be_done;
         }
     }
 
     async fn attempt(
         &self,
-        badge: &Credentials,
+        credentials: &Credentials,
         message: &HttpRequest,
     ) -> Result<Bytes, AttemptError> {
         let sent = self
             .http
             .request(message.method.clone(), self.server.join_path(&message.path))
-            .headers(badge.headers.clone())
+            .headers(credentials.headers.clone())
             .header(CONTENT_TYPE, message.content_type)
             .body(message.body.clone())
             .send()
@@ -310,9 +310,9 @@ impl Client {
         let response = sent.map_err(|error| self.transport_error(error))?;
         let status = response.status();
         if !response.headers().contains_key(VERSION_HEADER) {
-            return Err(self.gateway_error(badge, response).await);
+            return Err(self.gateway_error(credentials, response).await);
         }
-        let asked = retry_after(&response);
+        let delay = retry_after(&response);
         let bytes = response
             .bytes()
             .await
@@ -328,20 +328,20 @@ impl Client {
         if error.kind() == ErrorKind::Unavailable {
             return Err(AttemptError {
                 error,
-                retry: RetryAdvice::After(asked),
+                retry: RetryAdvice::After(delay),
                 may_be_done: true,
             });
         }
         Err(AttemptError::permanent(error))
     }
 
-    /// The request got no answer, or not all of it.
+    /// Converts a transport failure: the request got no answer, or only part of one.
     fn transport_error(&self, error: reqwest::Error) -> AttemptError {
         let server = self.server.to_string();
-        // The address is told once, and not by every part of the error.
+        // The URL is named once, not by every source of the error.
         let error = error.without_url();
         if error.is_builder() {
-            // Nothing was sent, and nothing else would be the next time.
+            // Nothing was sent, and a retry would not change that.
             return AttemptError {
                 error: RemoteError::Unreachable {
                     server,
@@ -374,21 +374,22 @@ impl Client {
         }
     }
 
-    /// Something before the store answered: the server's door, a proxy, or a stranger.
-    async fn gateway_error(&self, badge: &Credentials, response: Response) -> AttemptError {
+    /// Converts an answer that did not come from the store: from the server's authentication or
+    /// limits, a proxy, or another program.
+    async fn gateway_error(&self, credentials: &Credentials, response: Response) -> AttemptError {
         let server = self.server.to_string();
         let status = response.status();
-        let asked = retry_after(&response);
+        let delay = retry_after(&response);
         let problem = Problem::read(response).await;
         let passes = match status {
             StatusCode::TOO_MANY_REQUESTS
             | StatusCode::BAD_GATEWAY
             | StatusCode::SERVICE_UNAVAILABLE
-            | StatusCode::GATEWAY_TIMEOUT => RetryAdvice::After(asked),
+            | StatusCode::GATEWAY_TIMEOUT => RetryAdvice::After(delay),
             _ => RetryAdvice::Never,
         };
         let error = match (status, problem) {
-            (StatusCode::UNAUTHORIZED, Some(_)) if badge.has_token() => {
+            (StatusCode::UNAUTHORIZED, Some(_)) if credentials.has_token() => {
                 RemoteError::TokenRefused { server }
             }
             (StatusCode::UNAUTHORIZED, Some(_)) => RemoteError::TokenRequired { server },
@@ -404,18 +405,18 @@ impl Client {
             },
             (_, None) => RemoteError::NotThroughline {
                 server,
-                what: format!("it answers with {status}"),
+                what: format!("it responded with {status}"),
             },
         };
         AttemptError {
             error: error.into(),
-            // Told by a proxy, nobody knows what became of it.
+            // If a proxy sent it, whether the call was performed is unknown.
             may_be_done: status.is_server_error(),
             retry: passes,
         }
     }
 
-    /// What answers where our paths are not known.
+    /// Determines what kind of server answers if our paths are unknown to it.
     async fn identify_server(&self, status: StatusCode) -> RemoteError {
         let server = self.server.to_string();
         let spoken = async {
@@ -431,7 +432,7 @@ impl Client {
         match spoken.await {
             Some(spoken) if spoken.store.contains(&VERSION) => RemoteError::Refused {
                 server,
-                detail: "it does not know what it was asked".to_owned(),
+                detail: "it does not know the requested call".to_owned(),
                 kind: ErrorKind::Invalid,
             },
             Some(spoken) => RemoteError::UnsupportedVersion {
@@ -440,7 +441,7 @@ impl Client {
             },
             None => RemoteError::NotThroughline {
                 server,
-                what: format!("it answers with {status}"),
+                what: format!("it responded with {status}"),
             },
         }
     }
@@ -456,7 +457,7 @@ impl AttemptError {
     }
 }
 
-/// What a server says where no store answered.
+/// The problem document of an answer that did not come from the store.
 #[derive(Debug, Deserialize)]
 struct Problem {
     code: String,
@@ -464,7 +465,7 @@ struct Problem {
 }
 
 impl Problem {
-    /// Whether it is about what was asked, and not about a path that nobody knows.
+    /// Whether it concerns the request rather than an unknown path.
     fn is_about_request(&self) -> bool {
         self.code != "no_such_path"
     }
@@ -478,7 +479,7 @@ impl Problem {
     }
 }
 
-/// What kind of failure a status is, where the server's door told it.
+/// Maps an HTTP status that did not come from the store to an error kind.
 fn error_kind(status: StatusCode) -> ErrorKind {
     match status {
         StatusCode::NOT_FOUND => ErrorKind::NotFound,

@@ -1,107 +1,107 @@
-//! What can go wrong between a client and its server.
+//! Errors between a client and its server.
 
 use throughline_model::Owner;
 use throughline_store::{BoxError, ErrorKind, StoreError};
 
-/// What can go wrong between a client and its server.
+/// Errors between a client and its server.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum RemoteError {
-    /// Nobody answers there.
+    /// The server cannot be reached.
     #[error("the server {server} cannot be reached")]
     Unreachable {
         /// The server.
         server: String,
-        /// Why.
+        /// The cause.
         source: BoxError,
     },
-    /// The connection broke, as often as it was tried.
-    #[error("the server {server} gave no answer")]
+    /// The connection broke on every attempt.
+    #[error("the server {server} did not respond")]
     NoResponse {
         /// The server.
         server: String,
-        /// Why.
+        /// The cause.
         source: BoxError,
     },
-    /// There is no token to show.
-    #[error("the server {server} asks for a token")]
+    /// No token was given, and the server requires one.
+    #[error("the server {server} requires a token")]
     TokenRequired {
         /// The server.
         server: String,
     },
-    /// The token counts for nothing there.
-    #[error(
-        "the server {server} does not know the token: it is another's, has ended or was taken back"
-    )]
+    /// The server does not accept the token.
+    #[error("the server {server} does not accept the token: it is unknown, expired or revoked")]
     TokenRefused {
         /// The server.
         server: String,
     },
-    /// The token is not for whom it was to be used.
-    #[error("the token for {server} is {holder}'s and not {wanted}'s")]
+    /// The token belongs to another owner than the requested one.
+    #[error("the token for {server} belongs to {holder}, not to {wanted}")]
     WrongOwner {
         /// The server.
         server: String,
-        /// Whose it is.
+        /// The owner of the token.
         holder: Owner,
-        /// On whose behalf it was to be used.
+        /// The owner that was requested.
         wanted: Owner,
     },
-    /// It is something else that answers there.
-    #[error("what answers at {server} is not a Throughline server: {what}")]
+    /// Another program answers at the address.
+    #[error("{server} is not a Throughline server: {what}")]
     NotThroughline {
         /// The server.
         server: String,
-        /// What it said.
+        /// How it responded.
         what: String,
     },
-    /// It speaks another version.
+    /// The server supports no protocol version that this client knows.
     #[error(
-        "the server {server} (Throughline {program}) speaks another version than this one does"
+        "the server {server} (Throughline {program}) does not support this version of the client"
     )]
     UnsupportedVersion {
         /// The server.
         server: String,
-        /// The version of its program.
+        /// The version of the server program.
         program: String,
     },
-    /// It takes less at once.
-    #[error("{bytes} bytes are too much for the server {server}, which takes {max} at once")]
+    /// The request is larger than the server accepts.
+    #[error(
+        "{bytes} bytes are too large for the server {server}, which accepts up to {max} per request"
+    )]
     TooLarge {
         /// The server.
         server: String,
-        /// How much it is.
+        /// The size of the request.
         bytes: u64,
-        /// How much it may be.
+        /// The largest size accepted.
         max: u64,
     },
-    /// It refuses, in its own words.
-    #[error("the server {server} refuses: {detail}")]
+    /// The server refused the request.
+    #[error("the server {server} refused the request: {detail}")]
     Refused {
         /// The server.
         server: String,
-        /// Why.
+        /// The server's explanation.
         detail: String,
-        /// What kind of refusal it is.
+        /// The kind of refusal.
         kind: ErrorKind,
     },
-    /// What it answered makes no sense.
-    #[error("what the server {server} answered to {call} cannot be understood")]
+    /// The answer could not be decoded.
+    #[error("the response of the server {server} to {call} cannot be decoded")]
     InvalidResponse {
         /// The server.
         server: String,
-        /// What it was asked.
+        /// The call.
         call: String,
-        /// Why.
+        /// The cause.
         source: BoxError,
     },
-    /// The client cannot be set up.
-    #[error("no connection can be made from here")]
+    /// The HTTP client could not be set up.
+    #[error("the HTTP client could not be set up")]
     ClientSetup(#[source] BoxError),
 }
 
 impl RemoteError {
-    /// What kind of failure this is.
+    /// Returns the kind of the failure.
     pub fn kind(&self) -> ErrorKind {
         match self {
             Self::Unreachable { .. } | Self::NoResponse { .. } | Self::ClientSetup(_) => {

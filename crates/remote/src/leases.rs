@@ -1,4 +1,4 @@
-//! Work that must happen once.
+//! Implements [`LeaseStore`]: leases for work that one process at a time may do.
 
 use std::time::Duration;
 

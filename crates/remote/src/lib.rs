@@ -1,14 +1,16 @@
-//! A store that a server keeps: `https://…`.
+//! The remote store: a client for the store behind a server (`https://…`).
 //!
-//! [`RemoteStore`] is a [`Store`](throughline_store::Store) whose every call is a request to
-//! a server (`tl serve`), made with a token. It reaches what the token's owner has, and
-//! nothing else: tokens and upkeep are the business of whoever runs the server.
+//! [`RemoteStore`] is a [`Store`](throughline_store::Store) whose every call is a request to a
+//! server (`tl serve`), authenticated by a token. It reaches the data of the token's owner and
+//! nothing else: token management and maintenance are done on the server.
 //!
-//! [`wire`] is what both sides say, in types: a call is a method of a store's trait, and
-//! what goes wrong there comes out here as the same [`StoreError`](throughline_store::StoreError).
+//! [`wire`] defines the protocol of both sides: a call is a method of a store trait, and a
+//! failure on the server is returned here as the same
+//! [`StoreError`](throughline_store::StoreError).
 //!
-//! A call that got no answer is made again. That is safe because no call does anything twice:
-//! appends carry entry ids, births their session's id, and the rest says how things are to be.
+//! A call that got no answer is retried. That is safe because every call is idempotent: appends
+//! carry entry ids, session headers carry the session's id, and the other calls describe a
+//! target state.
 
 mod api_tokens;
 mod bearer_token;

@@ -1,4 +1,4 @@
-//! Logs.
+//! Implements [`LogStore`]: creates, appends to, reads, forks, erases and imports logs.
 
 use std::sync::Arc;
 
@@ -19,16 +19,16 @@ impl LogStore for RemoteStore {
     async fn create(
         &self,
         owner: &Owner,
-        birth: SessionHeader,
+        header: SessionHeader,
     ) -> Result<CreateOutcome, StoreError> {
-        let id = birth.id.clone();
-        let call = wire::Create { birth };
+        let id = header.id.clone();
+        let call = wire::Create { birth: header };
         let outcome = self
             .client()
             .call_with_outcome(self.credentials_of(owner)?, &call)
             .await;
         let mut created = outcome.result?;
-        // An attempt that nobody heard the end of has made it.
+        // An earlier attempt whose answer was lost created it.
         if outcome.may_be_done && created.record.info.id == id {
             created.existed = false;
         }
@@ -36,7 +36,7 @@ impl LogStore for RemoteStore {
     }
 
     async fn append(&self, to: &SessionRef, append: Append) -> Result<AppendOutcome, StoreError> {
-        let badge = self.credentials_of(&to.owner)?;
+        let credentials = self.credentials_of(&to.owner)?;
         let prepared = PreparedAppend::new(append)?;
         let parts = prepared.append.entries.iter().zip(&prepared.payloads);
         let call = wire::Append {
@@ -52,7 +52,7 @@ impl LogStore for RemoteStore {
                 })
                 .collect(),
         };
-        let outcome = self.client().call_with_outcome(badge, &call).await;
+        let outcome = self.client().call_with_outcome(credentials, &call).await;
         let placed = outcome.result?;
         if placed.how != AppendKind::Repeated {
             let entries =
@@ -63,19 +63,19 @@ impl LogStore for RemoteStore {
                 kind: placed.how,
             });
         }
-        // What is there may have been said otherwise: it is read.
-        let there = to.owner.session(&placed.session);
+        // The stored entries may differ from those sent, so they are read back.
+        let target = to.owner.session(&placed.session);
         let mut entries = Vec::with_capacity(placed.places.len());
         if let (Some((first, _)), Some((last, _))) = (placed.places.first(), placed.places.last()) {
             let mut next = *first;
             while next <= *last {
                 let read = ReadRange::between(next, *last, placed.places.len());
-                let page = self.read_stored(&there, read).await?;
+                let page = self.read_stored(&target, read).await?;
                 let Some(end) = page.last().map(|entry| entry.seq) else {
                     break;
                 };
                 for stored in &page {
-                    entries.push(decode_entry(&there.id, stored)?);
+                    entries.push(decode_entry(&target.id, stored)?);
                 }
                 next = end.next();
             }
@@ -150,12 +150,12 @@ impl LogStore for RemoteStore {
         &self,
         of: &SessionRef,
         at: Seq,
-        birth: SessionHeader,
+        header: SessionHeader,
     ) -> Result<Record, StoreError> {
         let call = wire::Fork {
             session: of.id.clone(),
             at,
-            birth,
+            birth: header,
         };
         self.client()
             .call(self.credentials_of(&of.owner)?, &call)
@@ -192,39 +192,40 @@ impl LogStore for RemoteStore {
             .await
     }
 
-    /// In pieces, where the log is large: each continues the one before. Of a piece whose
-    /// answer was lost, what the repeat found new is counted.
+    /// Sends a large log in chunks, each continuing the one before. For a chunk whose answer
+    /// was lost, only the entries that the retry added are counted.
     async fn import_log(
         &self,
         owner: &Owner,
-        birth: SessionHeader,
+        header: SessionHeader,
         entries: Vec<StoredEntry>,
     ) -> Result<u64, StoreError> {
-        // Before anything is sent: of a log that is forged in its last piece nothing is kept.
+        // Verified before anything is sent: if the last chunk is forged, nothing is stored.
         match entries.split_first() {
             Some((first, _)) if first.seq == Seq(1) => {
-                wire::verify_chain(GENESIS, &entries, &birth.id)?;
+                wire::verify_chain(GENESIS, &entries, &header.id)?;
             }
-            Some((first, rest)) => wire::verify_chain(first.digest, rest, &birth.id)?,
+            Some((first, rest)) => wire::verify_chain(first.digest, rest, &header.id)?,
             None => {}
         }
-        let badge = self.credentials_of(owner)?;
+        let credentials = self.credentials_of(owner)?;
         let mut entries = entries.into_iter().peekable();
         let mut new = 0;
         loop {
             let mut bytes = 0;
             let piece = std::iter::from_fn(|| {
                 bytes += entries.peek()?.payload.len();
-                // The first goes in any case: if it is too large alone, that is told.
-                let fits =
-                    bytes <= badge.max_payload_bytes() || bytes == entries.peek()?.payload.len();
+                // A chunk has at least one entry: if that alone is too large, the server
+                // reports it.
+                let fits = bytes <= credentials.max_payload_bytes()
+                    || bytes == entries.peek()?.payload.len();
                 fits.then(|| entries.next()).flatten()
             });
             let call = wire::ImportLog {
                 entries: piece.collect(),
-                birth: birth.clone(),
+                birth: header.clone(),
             };
-            new += self.client().call(badge, &call).await?;
+            new += self.client().call(credentials, &call).await?;
             if entries.peek().is_none() {
                 return Ok(new);
             }

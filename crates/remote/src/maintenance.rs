@@ -1,4 +1,4 @@
-//! Upkeep, which is the business of whoever runs the server.
+//! Maintenance: not supported remotely, except for listing owners; it is done on the server.
 
 use std::path::Path;
 
@@ -10,7 +10,7 @@ use crate::store::RemoteStore;
 
 #[async_trait]
 impl Maintenance for RemoteStore {
-    /// Those whose tokens there are: others are not told of here.
+    /// Returns the owners whose tokens this client has.
     async fn owners(&self) -> Result<Vec<Owner>, StoreError> {
         let owners = self
             .all_credentials()
@@ -21,37 +21,37 @@ impl Maintenance for RemoteStore {
 
     async fn leases(&self) -> Result<Vec<Lease>, StoreError> {
         Err(StoreError::Unsupported(
-            "list leases from here: run `tl doctor` where the server keeps its store",
+            "list leases from here: run `tl doctor` on the server",
         ))
     }
 
     async fn check(&self, _: ProgressCallback<'_>) -> Result<CheckReport, StoreError> {
         Err(StoreError::Unsupported(
-            "be checked from here: run `tl doctor` where the server keeps its store",
+            "be checked from here: run `tl doctor` on the server",
         ))
     }
 
     async fn rebuild(&self, _: ProgressCallback<'_>) -> Result<CheckReport, StoreError> {
         Err(StoreError::Unsupported(
-            "be mended from here: run `tl doctor --rebuild` where the server keeps its store",
+            "be rebuilt from here: run `tl doctor --rebuild` on the server",
         ))
     }
 
     async fn backup(&self, _: &Path, _: ProgressCallback<'_>) -> Result<(), StoreError> {
         Err(StoreError::Unsupported(
-            "be copied to a file from here: use `tl export`, or `tl backup` where the server keeps \
-             its store",
+            "be backed up from here: use `tl export`, or run `tl backup` on the \
+             server",
         ))
     }
 
     async fn size(&self) -> Result<u64, StoreError> {
         Err(StoreError::Unsupported(
-            "tell how large it is: others may be in it as well",
+            "report its size: it may hold the data of other owners",
         ))
     }
 
     async fn close(&self) -> Result<(), StoreError> {
-        // Whatever was acknowledged is durable there.
+        // Everything acknowledged is durable on the server.
         Ok(())
     }
 }

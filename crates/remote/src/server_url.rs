@@ -1,4 +1,4 @@
-//! Where a server is, and which addresses a token may be sent to.
+//! The URL of a server, with the rules about where a token may be sent.
 
 use std::fmt;
 use std::str::FromStr;
@@ -7,19 +7,19 @@ use reqwest::Url;
 use throughline_model::is_loopback_host;
 use throughline_store::StoreError;
 
-/// The address of a server: `https://HOST`, with a path where it is not at the top.
+/// The URL of a server: `https://HOST`, optionally with a path.
 ///
-/// `http` is for this machine alone: elsewhere a token would travel in the clear.
+/// `http` is allowed for this machine only: elsewhere a token would be sent unencrypted.
 #[derive(Clone, PartialEq, Eq)]
 pub struct ServerUrl(Url);
 
 impl ServerUrl {
-    /// Whether it is on this machine, and so reached without a proxy.
+    /// Whether it is on this machine, and is therefore reached without a proxy.
     pub(crate) fn is_local(&self) -> bool {
         self.0.host_str().is_some_and(is_loopback_host)
     }
 
-    /// The address of something it serves.
+    /// Returns the URL of a path on the server.
     pub(crate) fn join_path(&self, path: &str) -> Url {
         let mut url = self.0.clone();
         url.set_path(&format!("{}{path}", self.0.path().trim_end_matches('/')));
@@ -35,40 +35,40 @@ impl FromStr for ServerUrl {
             url: redact_user(text),
             why: why.to_owned(),
         };
-        // A lenient reader would take `https:example.org` and `https:///example.org` for addresses.
+        // The URL parser would accept `https:example.org` and `https:///example.org`.
         let authority = text.split_once("://").map(|(_, rest)| rest);
         if !authority.is_some_and(|rest| !rest.is_empty() && !rest.starts_with(['/', '\\'])) {
-            return Err(wrong("it is written https://HOST"));
+            return Err(wrong("use https://HOST"));
         }
         let url = Url::parse(text).map_err(|error| wrong(&error.to_string()))?;
         let server = Self(url);
         let url = &server.0;
         if !url.username().is_empty() || url.password().is_some() {
             return Err(wrong(
-                "a token does not belong in the address; `tl login` takes it",
+                "the address must not contain a token; use `tl login`",
             ));
         }
         if url.query().is_some() || url.fragment().is_some() {
-            return Err(wrong("nothing may follow the path"));
+            return Err(wrong("remove everything after the path"));
         }
         let is_written_in = |byte: u8| byte.is_ascii_alphanumeric() || b"-._:[]".contains(&byte);
         let host = url.host_str().unwrap_or_default();
         if !host.bytes().all(is_written_in) {
-            return Err(wrong("that is no name of a host"));
+            return Err(wrong("the host name is invalid"));
         }
         match url.scheme() {
             "https" => Ok(server),
             "http" if server.is_local() => Ok(server),
             "http" => Err(wrong(
-                "what is said and the token would travel unencrypted; use https://, or a tunnel \
+                "messages and the token would be sent unencrypted; use https://, or a tunnel \
                  that ends on this machine",
             )),
-            _ => Err(wrong("a server's address begins with https://")),
+            _ => Err(wrong("the address of a server begins with https://")),
         }
     }
 }
 
-/// An address without what stands before its host, which may be a secret.
+/// Removes the user part of an address, which may be a secret.
 fn redact_user(text: &str) -> String {
     match text.split_once("://") {
         Some((scheme, rest)) => {
@@ -152,7 +152,7 @@ mod tests {
             "ftp://example.org",
         ] {
             let error = parse_url(text).unwrap_err().to_string();
-            assert!(error.contains("is not the address of a store"), "{error}");
+            assert!(error.contains("is not a valid store address"), "{error}");
             assert!(!error.contains("tl_secret"), "{error}");
         }
     }

@@ -1,4 +1,4 @@
-//! A store that a server keeps.
+//! [`RemoteStore`]: opening it and choosing the credentials of each call.
 
 use std::fmt;
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use crate::client::{Client, Credentials, Timeouts};
 use crate::wire::{CallerInfo, Hello};
 use crate::{BearerToken, RemoteError, ServerUrl};
 
-/// A store that a server keeps, as far as its tokens reach. Cheap to clone.
+/// A store behind a server, limited to what its tokens give access to. Cheap to clone.
 #[derive(Clone)]
 pub struct RemoteStore {
     inner: Arc<Inner>,
@@ -20,7 +20,7 @@ pub struct RemoteStore {
 struct Inner {
     client: Client,
     server: ServerUrl,
-    /// Never empty. Each call goes with the badge of the owner it is made for.
+    /// Never empty. Each call uses the credentials of the owner it is made for.
     owners: Vec<OwnerCredentials>,
 }
 
@@ -46,18 +46,18 @@ impl fmt::Debug for RemoteStore {
 }
 
 impl RemoteStore {
-    /// Opens the store of a server on behalf of whoever the token is for; without a token,
-    /// of whoever the server serves without one.
+    /// Opens the store of a server as the token's owner; without a token, as the owner the
+    /// server serves without one.
     ///
-    /// `wanted` is the owner it must turn out to be. A service's token reaches its users:
-    /// the owner `BOT/NAME` with the token of `BOT`.
+    /// `wanted` is the owner it must turn out to be. A service's token gives access to its
+    /// users: the owner `BOT/NAME` with the token of `BOT`.
     pub async fn open(
         server: &ServerUrl,
         token: Option<&BearerToken>,
         wanted: Option<&Owner>,
-        timing: Timeouts,
+        timeouts: Timeouts,
     ) -> Result<Self, StoreError> {
-        let client = Client::new(server.clone(), timing)?;
+        let client = Client::new(server.clone(), timeouts)?;
         let holder = authenticate(&client, server, token, wanted).await?;
         Ok(Self {
             inner: Arc::new(Inner {
@@ -68,8 +68,8 @@ impl RemoteStore {
         })
     }
 
-    /// The same store, on behalf of another owner as well: each call goes with the token of
-    /// the owner it is made for, and the feed is that of all of them.
+    /// Adds the token of another owner: each call uses the token of the owner it is made for,
+    /// and the change feed covers all of them.
     pub async fn with_owner_token(self, token: &BearerToken) -> Result<Self, StoreError> {
         let holder = authenticate(self.client(), &self.inner.server, Some(token), None).await?;
         let mut inner = (*self.inner).clone();
@@ -80,19 +80,19 @@ impl RemoteStore {
         })
     }
 
-    /// On whose behalf it was opened.
+    /// Returns the owner it was opened for.
     pub fn owner(&self) -> &Owner {
         &self.first_owner().owner
     }
 
-    /// What tells the store from any that was or will be at the same address, as far as was
-    /// known when it was opened; none if nothing had happened in it.
+    /// Returns an identifier that distinguishes this store from any other at the same address,
+    /// as of when it was opened; `None` if the store was still empty.
     pub fn identity(&self) -> Option<&str> {
         self.first_owner().identity.as_deref()
     }
 
     fn first_owner(&self) -> &OwnerCredentials {
-        // There is one from the beginning, and none is taken away.
+        // There is one from the start, and none is ever removed.
         &self.inner.owners[0]
     }
 
@@ -104,7 +104,7 @@ impl RemoteStore {
         &self.inner.owners
     }
 
-    /// What is shown for an owner.
+    /// Returns the credentials for an owner.
     pub(crate) fn credentials_of(&self, owner: &Owner) -> Result<&Credentials, StoreError> {
         let mut holders = self.all_credentials().iter();
         let found = holders.find(|holder| holder.owner == *owner);
@@ -119,40 +119,40 @@ impl RemoteStore {
     }
 }
 
-/// Finds out who a token makes us there.
+/// Determines which owner a token authenticates.
 async fn authenticate(
     client: &Client,
     server: &ServerUrl,
     token: Option<&BearerToken>,
     wanted: Option<&Owner>,
 ) -> Result<OwnerCredentials, StoreError> {
-    let mut badge = Credentials::new(token);
-    let mut welcome = client.call(&badge, &Hello {}).await?;
-    if let Some(name) = service_user(&welcome, wanted) {
-        badge = badge.with_user(name);
-        welcome = client.call(&badge, &Hello {}).await?;
+    let mut credentials = Credentials::new(token);
+    let mut caller = client.call(&credentials, &Hello {}).await?;
+    if let Some(name) = service_user(&caller, wanted) {
+        credentials = credentials.with_user(name);
+        caller = client.call(&credentials, &Hello {}).await?;
     }
     match wanted {
-        Some(wanted) if *wanted != welcome.owner => Err(RemoteError::WrongOwner {
+        Some(wanted) if *wanted != caller.owner => Err(RemoteError::WrongOwner {
             server: server.to_string(),
-            holder: welcome.owner,
+            holder: caller.owner,
             wanted: wanted.clone(),
         }
         .into()),
         _ => Ok(OwnerCredentials {
-            credentials: badge.with_owner(&welcome.owner, welcome.largest),
-            owner: welcome.owner,
-            identity: welcome.identity,
+            credentials: credentials.with_owner(&caller.owner, caller.largest),
+            owner: caller.owner,
+            identity: caller.identity,
         }),
     }
 }
 
-/// The name of the service's user who is wanted, if it is one.
-fn service_user<'a>(welcome: &CallerInfo, wanted: Option<&'a Owner>) -> Option<&'a str> {
-    match welcome.role {
+/// Returns the name of the service's user that is requested, if it is one.
+fn service_user<'a>(caller: &CallerInfo, wanted: Option<&'a Owner>) -> Option<&'a str> {
+    match caller.role {
         TokenRole::Service => wanted?
             .as_str()
-            .strip_prefix(welcome.owner.as_str())?
+            .strip_prefix(caller.owner.as_str())?
             .strip_prefix('/'),
         TokenRole::User | TokenRole::Admin => None,
     }

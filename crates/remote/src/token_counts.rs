@@ -1,4 +1,4 @@
-//! Token counts.
+//! Implements [`TokenCounts`]: reads and stores token counts per entry.
 
 use async_trait::async_trait;
 use throughline_model::{Seq, SessionRef};

@@ -1,19 +1,19 @@
-// What every page can do: light and dark, keys, copying, menus.
+// Common to every page: theme switch, keyboard shortcuts, copy buttons and menus.
 "use strict";
 
 const $ = (selector, root = document) => root.querySelector(selector);
 const $$ = (selector, root = document) => [...root.querySelectorAll(selector)];
 
-/// Says something at the edge of the page, for a while.
+/// Shows a notification at the edge of the page for a few seconds.
 function notice(text, bad = false) {
-  const place = $("#notice");
-  place.textContent = text;
-  place.classList.toggle("bad", bad);
+  const box = $("#notice");
+  box.textContent = text;
+  box.classList.toggle("bad", bad);
   clearTimeout(notice.timer);
-  notice.timer = setTimeout(() => { place.textContent = ""; }, bad ? 12000 : 5000);
+  notice.timer = setTimeout(() => { box.textContent = ""; }, bad ? 12000 : 5000);
 }
 
-/// Fetches a part of a page, as nodes that are not in the page yet.
+/// Fetches an HTML fragment of a page; the caller inserts its nodes.
 async function fetchPart(url, signal) {
   const response = await fetch(url, { headers: { accept: "text/html" }, signal });
   if (response.status === 401) {
@@ -25,8 +25,8 @@ async function fetchPart(url, signal) {
   return template.content;
 }
 
-/// Calls something once nothing has called for it a while.
-function calmly(wait, work) {
+/// Debounces: calls `work` once there were no calls for `wait` milliseconds.
+function debounce(wait, work) {
   let timer;
   return (...args) => {
     clearTimeout(timer);
@@ -38,7 +38,7 @@ function isTyping(target) {
   return target.closest("input, textarea, select, [contenteditable]") !== null;
 }
 
-/// Moves through the things of a page: `j` down, `k` up.
+/// Moves the focus through the items of a page: `j` down, `k` up.
 function step(by) {
   const things = $$("#list a.row, #results a.row, #entries [data-seq]:not(.anchor), ul.things > li")
     .filter((thing) => thing.offsetParent !== null);
@@ -52,9 +52,9 @@ function step(by) {
 }
 
 const KEYS = [
-  ["/", "Search"], ["j, k", "Down, up"], ["Enter", "Open"], ["c", "Write a message"],
+  ["/", "Search"], ["j, k", "Next, previous"], ["Enter", "Open"], ["c", "Write a message"],
   ["n", "New session"], ["g s", "Sessions"], ["g f", "Search everything"], ["g m", "Memory"],
-  ["g e", "Events"], ["t", "Light or dark"], ["Esc", "Leave a field, close a menu"], ["?", "These keys"],
+  ["g e", "Events"], ["t", "Switch theme"], ["Esc", "Leave a field, close a menu"], ["?", "Show keyboard shortcuts"],
 ];
 
 function showKeys() {
@@ -62,7 +62,7 @@ function showKeys() {
   if (!dialog) {
     dialog = document.createElement("dialog");
     dialog.id = "keys";
-    dialog.setAttribute("aria-label", "Keys");
+    dialog.setAttribute("aria-label", "Keyboard shortcuts");
     const list = document.createElement("dl");
     for (const [key, what] of KEYS) {
       const [dt, dd] = [document.createElement("dt"), document.createElement("dd")];
@@ -134,14 +134,14 @@ for (const select of $$("[data-submit]")) {
   select.addEventListener("change", () => select.form.requestSubmit());
 }
 
-// One menu at a time, and none when somebody looks elsewhere.
+// Closes open menus on a click elsewhere, so that at most one is open.
 document.addEventListener("click", (event) => {
   for (const menu of $$("details.menu[open]")) {
     if (!menu.contains(event.target)) menu.open = false;
   }
 });
 
-// Code can be taken along.
+// Copy buttons of code blocks.
 document.addEventListener("click", async (event) => {
   const button = event.target.closest("button.copy");
   if (!button) return;
@@ -149,8 +149,8 @@ document.addEventListener("click", async (event) => {
   notice("Copied");
 });
 
-/// Puts a button on every piece of code in these nodes.
-function dressCode(root) {
+/// Adds a copy button to every code block in these nodes.
+function addCopyButtons(root) {
   for (const pre of $$(".md pre", root)) {
     if ($("button.copy", pre)) continue;
     const button = document.createElement("button");
@@ -160,7 +160,7 @@ function dressCode(root) {
     pre.append(button);
   }
 }
-dressCode(document);
+addCopyButtons(document);
 
 for (const slot of $$("[data-gauge]")) {
   fetchPart(slot.dataset.gauge).then((part) => slot.replaceChildren(part)).catch(() => {});

@@ -1,13 +1,13 @@
-// What happens, as it happens, newest first.
+// Events page: shows live events, newest first.
 "use strict";
 {
   const table = $("#events");
   const body = $("tbody", table);
   const filter = $("#filter");
   const pause = $("#pause");
-  const MOST = 500;
+  const MAX_ROWS = 500;
   let paused = false;
-  let missed = 0;
+  let skipped = 0;
 
   const cell = (text, href) => {
     const td = document.createElement("td");
@@ -25,29 +25,29 @@
     $("#waiting")?.remove();
     const row = document.createElement("tr");
     const session = data.session ?? table.dataset.session;
-    const place = session ? `/s/${encodeURIComponent(session)}` : null;
+    const path = session ? `/s/${encodeURIComponent(session)}` : null;
     const what = data.action ?? data.text ?? data.why ?? "";
     row.append(
       cell(new Date().toLocaleTimeString()),
       cell(event),
-      cell(session ?? "", place),
-      cell(String(what).slice(0, 200) + (data.seq ? ` #${data.seq}` : ""), data.seq && place ? `${place}/e/${data.seq}#e${data.seq}` : null),
+      cell(session ?? "", path),
+      cell(String(what).slice(0, 200) + (data.seq ? ` #${data.seq}` : ""), data.seq && path ? `${path}/e/${data.seq}#e${data.seq}` : null),
     );
     row.hidden = !fits(row);
     body.prepend(row);
-    while (body.rows.length > MOST) body.lastElementChild.remove();
+    while (body.rows.length > MAX_ROWS) body.lastElementChild.remove();
   }
   filter.addEventListener("input", () => { for (const row of body.rows) row.hidden = !fits(row); });
   pause.addEventListener("click", () => {
     paused = !paused;
-    pause.textContent = paused ? "Go on" : "Pause";
-    if (!paused && missed) notice(`${missed} events went by meanwhile.`);
-    missed = 0;
+    pause.textContent = paused ? "Resume" : "Pause";
+    if (!paused && skipped) notice(`${skipped} events were skipped while paused.`);
+    skipped = 0;
   });
   listen({
     session: table.dataset.session || undefined,
-    heard: (event, data) => { if (paused) missed += 1; else show(event, data); },
-    lost: () => show("reset", { why: "too far behind: some events are not shown" }),
-    state: (connected) => { $("#state").textContent = connected ? "live" : "connecting…"; },
+    onEvent: (event, data) => { if (paused) skipped += 1; else show(event, data); },
+    onReset: () => show("reset", { why: "Too far behind: some events are not shown" }),
+    onState: (connected) => { $("#state").textContent = connected ? "Live" : "Connecting…"; },
   });
 }

@@ -1,12 +1,11 @@
-// The list of sessions: searched as one types, going on by itself, changing as things
-// happen.
+// Session list: search as you type, infinite scrolling and live updates.
 "use strict";
 {
   const list = $("#list");
   const field = $("[data-search]");
   const form = $("[data-filter]");
-  /// So many rows and no more are in the page; after that one turns pages.
-  const MOST = 500;
+  /// Maximum number of rows loaded by scrolling; after that, a link leads to the next page.
+  const MAX_ROWS = 500;
 
   const here = () => new URL(location.href);
   const partOf = (url) => {
@@ -15,10 +14,10 @@
     return part;
   };
 
-  let asked = null;
+  let pending = null;
   async function search() {
-    asked?.abort();
-    asked = new AbortController();
+    pending?.abort();
+    pending = new AbortController();
     const url = here();
     url.searchParams.delete("after");
     url.searchParams.delete("said");
@@ -26,13 +25,13 @@
     else url.searchParams.delete("q");
     history.replaceState(null, "", url);
     try {
-      list.replaceChildren(await fetchPart(partOf(url), asked.signal));
+      list.replaceChildren(await fetchPart(partOf(url), pending.signal));
       watchEnd();
     } catch (error) {
-      if (error.name !== "AbortError") notice(`The list cannot be read: ${error.message}`, true);
+      if (error.name !== "AbortError") notice(`Cannot load the list: ${error.message}`, true);
     }
   }
-  field.addEventListener("input", calmly(150, search));
+  field.addEventListener("input", debounce(150, search));
   field.addEventListener("keydown", (event) => {
     if (event.key !== "ArrowDown") return;
     event.preventDefault();
@@ -42,14 +41,14 @@
     if (event.submitter && event.submitter.type === "submit") { event.preventDefault(); search(); }
   });
 
-  // More rows as one comes to the end.
+  // Loads more rows near the end of the list.
   const ends = new IntersectionObserver((seen) => {
     for (const { isIntersecting, target } of seen) if (isIntersecting) more(target);
   }, { rootMargin: "400px" });
   function watchEnd() {
     ends.disconnect();
     const link = $("[data-more]", list);
-    if (link && $$("a.row", list).length < MOST) ends.observe(link);
+    if (link && $$("a.row", list).length < MAX_ROWS) ends.observe(link);
   }
   async function more(link) {
     ends.unobserve(link);
@@ -65,9 +64,9 @@
   }
   watchEnd();
 
-  // What happened to sessions moves them to the top, or out of sight.
+  // Moves changed sessions to the top, or removes them from the list.
   const changed = new Set();
-  const refresh = calmly(250, async () => {
+  const refresh = debounce(250, async () => {
     if (field.value.trim() || here().searchParams.has("after")) return;
     const ids = [...changed];
     changed.clear();
@@ -85,16 +84,16 @@
       const row = fresh.get(id);
       if (row) { row.classList.add("fresh"); setTimeout(() => row.classList.remove("fresh"), 1600); }
     }
-    for (const row of $$("li[data-id]", rows).slice(MOST)) row.remove();
+    for (const row of $$("li[data-id]", rows).slice(MAX_ROWS)) row.remove();
     if (focused) $(`li[data-id="${CSS.escape(focused)}"] a`, rows)?.focus({ preventScroll: true });
   });
   listen({
-    heard: (event, data) => {
-      // Pieces of an answer change nothing here.
+    onEvent: (event, data) => {
+      // Deltas of an answer do not change the list.
       if (event !== "session:updated" && event !== "session:compaction-complete") return;
       changed.add(data.session);
       refresh();
     },
-    lost: refresh,
+    onReset: refresh,
   });
 }

@@ -1,9 +1,9 @@
-// Hears of what happens, and goes on where it left off when the connection breaks.
+// Receives live events over a WebSocket, and resumes after the last one when reconnecting.
 "use strict";
 
-/// Calls `heard(event, data)` for everything that happens, `lost()` where something may
-/// have been missed, and `state(connected)` as that changes.
-function listen({ session, heard, lost, state = () => {} }) {
+/// Calls `onEvent(event, data, id)` for every event, `onReset()` when events may have been
+/// missed, and `onState(connected)` when the connection opens or closes.
+function listen({ session, onEvent, onReset, onState = () => {} }) {
   let position = null;
   let wait = 500;
   let socket = null;
@@ -14,18 +14,18 @@ function listen({ session, heard, lost, state = () => {} }) {
     if (session) url.searchParams.set("session", session);
     if (position !== null) url.searchParams.set("after", position);
     socket = new WebSocket(url);
-    socket.addEventListener("open", () => { wait = 500; state(true); });
+    socket.addEventListener("open", () => { wait = 500; onState(true); });
     socket.addEventListener("message", (message) => {
       const { id, event, data } = JSON.parse(message.data);
       if (id !== undefined) position = id;
-      if (event === "reset") lost();
-      else if (event !== "ready") heard(event, data, id);
+      if (event === "reset") onReset();
+      else if (event !== "ready") onEvent(event, data, id);
     });
     socket.addEventListener("close", (closing) => {
-      state(false);
-      // The token was revoked or has expired: connecting again cannot help.
+      onState(false);
+      // The token was revoked or has expired, so reconnecting cannot help.
       if (closing.code === 1008) {
-        notice("You were logged out. Log in again to go on.", true);
+        notice("You were logged out. Log in again to continue.", true);
         return;
       }
       timer = setTimeout(connect, wait);
@@ -33,7 +33,7 @@ function listen({ session, heard, lost, state = () => {} }) {
     });
   };
   connect();
-  // A page that nobody sees needs no connection; it takes up what it missed.
+  // A hidden page closes its connection and catches up when it is shown again.
   addEventListener("pagehide", () => { clearTimeout(timer); socket?.close(); });
   addEventListener("pageshow", (event) => { if (event.persisted) connect(); });
 }

@@ -1,20 +1,20 @@
-// Searching everything as one types.
+// Search page: search as you type.
 "use strict";
 {
   const field = $("[data-search]");
   const results = $("#results");
-  let asked = null;
-  field.addEventListener("input", calmly(180, async () => {
-    asked?.abort();
-    asked = new AbortController();
+  let pending = null;
+  field.addEventListener("input", debounce(180, async () => {
+    pending?.abort();
+    pending = new AbortController();
     const url = new URL("/search", location.href);
     if (field.value.trim()) url.searchParams.set("q", field.value);
     history.replaceState(null, "", url);
     url.searchParams.set("part", "results");
     try {
-      results.replaceChildren(await fetchPart(url, asked.signal));
+      results.replaceChildren(await fetchPart(url, pending.signal));
     } catch (error) {
-      if (error.name !== "AbortError") notice(`It cannot be searched: ${error.message}`, true);
+      if (error.name !== "AbortError") notice(`Search failed: ${error.message}`, true);
     }
   }));
   field.addEventListener("keydown", (event) => {

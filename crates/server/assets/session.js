@@ -1,4 +1,4 @@
-// A session: what is said shows as it is said, here and in every other window.
+// Session page: live messages, streamed answers, infinite scrolling and the composer.
 "use strict";
 {
   const entries = $("#entries");
@@ -6,8 +6,8 @@
   const api = "/api/sessions/" + encodeURIComponent(id);
   const here = "/s/" + encodeURIComponent(id);
   const composer = $("#composer");
-  /// So many entries and no more are in the page.
-  const MOST = 300;
+  /// Maximum number of entries in the page.
+  const MAX_ENTRIES = 300;
 
   const end = $("#end");
   const atEnd = () => end.getBoundingClientRect().top <= innerHeight + 160;
@@ -16,15 +16,15 @@
 
   // A link to an entry that is not on this page leads to the page it is on.
   function follow() {
-    const wanted = /^#e(\d+)$/.exec(location.hash);
-    if (wanted && !$(location.hash)) location.replace(`${here}/e/${wanted[1]}${location.hash}`);
-    else if (wanted) $(location.hash).focus({ preventScroll: false });
+    const target = /^#e(\d+)$/.exec(location.hash);
+    if (target && !$(location.hash)) location.replace(`${here}/e/${target[1]}${location.hash}`);
+    else if (target) $(location.hash).focus({ preventScroll: false });
   }
   addEventListener("hashchange", follow);
   follow();
   if (!location.hash && entries.hasAttribute("data-whole") && !new URLSearchParams(location.search).has("before")) toEnd();
 
-  // Earlier and later entries as one comes to them; what is far away leaves the page.
+  // Loads earlier and later entries while scrolling; removes those that are far away.
   const edges = new IntersectionObserver((seen) => {
     for (const { isIntersecting, target } of seen) if (isIntersecting) load(target);
   }, { rootMargin: "300px" });
@@ -41,8 +41,8 @@
     const part = await fetchPart(`${here}/entries${url.search}&part=1`).catch(() => null);
     loading = false;
     if (!part || !link.isConnected) return;
-    dressCode(part);
-    // A part has a link at both ends; only the one that leads on is new.
+    addCopyButtons(part);
+    // A fragment has links at both ends; drop the one that leads back.
     $(earlier ? "[data-later]" : "[data-earlier]", part)?.closest("p").remove();
     const edge = link.closest("p");
     const before = document.documentElement.scrollHeight;
@@ -54,7 +54,7 @@
   }
   function trim(fromEnd) {
     const all = $$("[data-seq]", entries);
-    const extra = all.length - MOST;
+    const extra = all.length - MAX_ENTRIES;
     if (extra <= 0) return;
     const gone = fromEnd ? all.slice(-extra) : all.slice(0, extra);
     const kept = fromEnd ? all[all.length - extra - 1] : all[extra];
@@ -74,7 +74,7 @@
   }
   watchEdges();
 
-  // What was appended, by anybody.
+  // Loads entries that were appended by any client.
   let catching = Promise.resolve();
   function catchUp() {
     catching = catching.then(async () => {
@@ -87,7 +87,7 @@
         const more = $("[data-later]", part) !== null;
         const follows = atEnd();
         $(".empty", entries)?.remove();
-        dressCode(part);
+        addCopyButtons(part);
         const live = $("#live", entries);
         for (const entry of fresh) { if (live) live.before(entry); else entries.append(entry); }
         trim(false);
@@ -95,10 +95,10 @@
         if (follows) toEnd();
         if (!more) return;
       }
-    }).catch((error) => notice(`What was said cannot be read: ${error.message}`, true));
+    }).catch((error) => notice(`Cannot load new messages: ${error.message}`, true));
     return catching;
   }
-  const refreshSide = calmly(400, async () => {
+  const refreshSide = debounce(400, async () => {
     const part = await fetchPart(`${here}/side?part=1`).catch(() => null);
     if (part) $("#side").replaceChildren(part);
     const slot = $("[data-gauge]");
@@ -106,13 +106,13 @@
     if (gauge) slot.replaceChildren(gauge);
   });
 
-  // The answer under way, from its start, whoever asked.
+  // Streams the running turn from its start, whichever client started it.
   const joined = new Set();
   let turn = null;
-  function join(wanted) {
-    if (joined.has(wanted)) return;
-    joined.add(wanted);
-    turn = wanted;
+  function join(turnId) {
+    if (joined.has(turnId)) return;
+    joined.add(turnId);
+    turn = turnId;
     const state = $("#turn-state");
     const stop = $("#stop");
     let live = null;
@@ -135,37 +135,37 @@
       live = words;
       return live;
     };
-    const say = (words) => { if (state) state.textContent = words; };
-    const source = new EventSource(`${api}/turns/${encodeURIComponent(wanted)}`);
+    const setStatus = (text) => { if (state) state.textContent = text; };
+    const source = new EventSource(`${api}/turns/${encodeURIComponent(turnId)}`);
     const on = (name, act) => source.addEventListener(name, (event) => act(JSON.parse(event.data)));
-    say("Thinking…");
+    setStatus("Thinking…");
     if (stop) stop.hidden = false;
-    on("turn:queued", () => say("Waiting for the answer before…"));
-    on("turn:started", () => { say("Thinking…"); catchUp(); });
-    on("message:thinking", () => say("Thinking…"));
+    on("turn:queued", () => setStatus("Waiting for the previous answer…"));
+    on("turn:started", () => { setStatus("Thinking…"); catchUp(); });
+    on("message:thinking", () => setStatus("Thinking…"));
     on("message:delta", (data) => {
       const follows = atEnd();
       text().append(data.text);
-      say("Answering…");
+      setStatus("Answering…");
       if (follows) toEnd();
     });
-    on("message:tool_call", (data) => { say(`Calling ${data.call?.name ?? "a tool"}…`); });
-    on("session:compaction-start", () => say("Compacting…"));
-    on("turn:retrying", (data) => say(`Trying again: ${data.why}`));
+    on("message:tool_call", (data) => { setStatus(`Calling ${data.call?.name ?? "a tool"}…`); });
+    on("session:compaction-start", () => setStatus("Compacting…"));
+    on("turn:retrying", (data) => setStatus(`Retrying: ${data.why}`));
     on("turn:warning", (data) => notice(data.text, true));
     const ended = async (problem) => {
       source.close();
-      say("");
+      setStatus("");
       if (stop) stop.hidden = true;
-      if (turn === wanted) turn = null;
+      if (turn === turnId) turn = null;
       await catchUp();
       live?.closest("article").remove();
       refreshSide();
       if (problem) notice(problem, true);
     };
     on("turn:complete", () => ended());
-    on("turn:stopped", () => ended("Stopped; what had come is kept."));
-    on("turn:failed", (data) => ended(data.failed?.detail ?? "There is no answer."));
+    on("turn:stopped", () => ended("Stopped. The partial answer was saved."));
+    on("turn:failed", (data) => ended(data.failed?.detail ?? "No answer was received."));
     source.addEventListener("error", () => { if (source.readyState === EventSource.CLOSED) ended(); });
   }
   if (entries.dataset.turn) join(entries.dataset.turn);
@@ -175,7 +175,7 @@
 
   listen({
     session: id,
-    heard: (event, data) => {
+    onEvent: (event, data) => {
       if (data.turn && event !== "session:updated") join(data.turn);
       if (event === "session:updated" || event === "session:compaction-complete") {
         if (data.action === "deleted" || data.action === "removed") {
@@ -186,12 +186,12 @@
         if (data.action !== "message_added") refreshSide();
       }
       if (event === "session:compaction-start") notice("Compacting…");
-      if (event === "session:compaction-error") notice(`Not compacted: ${data.why}`, true);
+      if (event === "session:compaction-error") notice(`Compaction failed: ${data.why}`, true);
     },
-    lost: () => location.reload(),
+    onReset: () => location.reload(),
   });
 
-  // Saying something.
+  // The composer.
   if (composer) {
     const field = $("#message");
     const grow = () => { field.rows = Math.min(12, Math.max(2, field.value.split("\n").length)); };
@@ -228,7 +228,7 @@
         else if (outcome.session !== id) location.href = `/s/${encodeURIComponent(outcome.session)}`;
         else catchUp();
       } catch (error) {
-        refused(`It could not be sent: ${error.message}`);
+        refused(`Cannot send the message: ${error.message}`);
       }
     });
   }

@@ -1,8 +1,8 @@
-// The figures of a session change with it.
+// Status page: reloads when the session changes.
 "use strict";
 {
   const session = decodeURIComponent(location.pathname.split("/")[2]);
-  const refresh = calmly(600, async () => {
+  const refresh = debounce(600, async () => {
     const response = await fetch(location.href);
     if (!response.ok) return;
     const fresh = new DOMParser().parseFromString(await response.text(), "text/html");
@@ -10,7 +10,7 @@
   });
   listen({
     session,
-    heard: (event) => { if (event === "session:updated" || event === "session:compaction-complete") refresh(); },
-    lost: refresh,
+    onEvent: (event) => { if (event === "session:updated" || event === "session:compaction-complete") refresh(); },
+    onReset: refresh,
   });
 }

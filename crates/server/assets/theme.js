@@ -1,4 +1,4 @@
-// Runs before anything is drawn: the light somebody chose, where they chose one.
+// Applies the stored theme before anything is drawn.
 "use strict";
 {
   const chosen = localStorage.getItem("theme");

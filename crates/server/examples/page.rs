@@ -1,5 +1,5 @@
-//! The page with a small shop's sessions in it, to look at: `cargo run -p
-//! throughline-server --example page -- 127.0.0.1:8080`. Nothing is kept.
+//! Serves the web page with demo data from memory: `cargo run -p throughline-server --example page
+//! -- 127.0.0.1:8080`. Nothing is stored.
 
 #![allow(clippy::unwrap_used, clippy::print_stdout, reason = "an example may")]
 
@@ -20,7 +20,7 @@ async fn main() {
     let address = std::env::args().nth(1);
     let address = address.unwrap_or_else(|| "127.0.0.1:8080".to_owned());
     let _ = rustls::crypto::ring::default_provider().install_default();
-    let stand_in = MockProvider::start(Script::from_fn(|request| {
+    let mock = MockProvider::start(Script::from_fn(|request| {
         let asked = request.body["messages"]
             .as_array()
             .and_then(|all| all.last());
@@ -36,7 +36,7 @@ async fn main() {
     let main = demo::fill_store(&tl).await;
     let app = App::new(ServerConfig {
         tl,
-        responders: Arc::new(MockResponderRegistry::new(&stand_in)),
+        responders: Arc::new(MockResponderRegistry::new(&mock)),
         gate: AccessMode::Open(Owner::local()),
         limits: Limits::default(),
         hosts: Vec::new(),

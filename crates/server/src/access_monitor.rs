@@ -1,12 +1,11 @@
-//! Whether those who hold a stream open may still do so.
+//! Ends open streams when the access they were opened with ends.
 //!
-//! A request is checked when it comes; a stream stays. One task looks at the tokens of all
-//! open streams twice a second, for as long as there are streams, and ends those whose token
-//! was revoked, whoever revoked it, or has expired. A stream that was opened without a token
-//! ends when the first token is made.
+//! A request is checked once when it arrives, but a stream stays open. While there are streams, one
+//! task checks their tokens about twice a second and ends those whose token was revoked (by any
+//! process) or has expired. A stream opened without a token ends when the first token is created.
 //!
-//! While the store cannot be read, streams stay open until their token expires: nothing new can
-//! be read by them.
+//! While the store cannot be read, streams stay open until their token expires: they cannot receive
+//! anything new.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
@@ -15,32 +14,32 @@ use std::time::Duration;
 use throughline::{Digest, StoreError, Throughline, Timestamp};
 use tokio::sync::{Notify, watch};
 
-/// How often tokens of open streams are looked at: well within the second that is documented.
+/// How often tokens of open streams are checked: well within the documented second.
 const CHECK_INTERVAL: Duration = Duration::from_millis(400);
 
-/// Why somebody may no longer be served.
+/// Why access ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum AccessEndReason {
     /// The token was revoked.
     Revoked,
     /// The token has expired.
     Expired,
-    /// A token is required since the stream was opened.
+    /// A token has been required since the stream was opened.
     TokenRequired,
 }
 
 impl AccessEndReason {
-    /// What people are told.
+    /// The message shown to the caller.
     pub(crate) fn detail(self) -> &'static str {
         match self {
             Self::Revoked => "the token was revoked",
             Self::Expired => "the token has expired",
-            Self::TokenRequired => "a token is required from now on",
+            Self::TokenRequired => "a token is now required",
         }
     }
 }
 
-/// What somebody was let in by: the hash of a token, or none while none was required.
+/// What a stream was opened with: the hash of a token, or none while none was required.
 pub(crate) type Credential = Option<Digest>;
 
 /// Watches the tokens of open streams. Cheap to clone.
@@ -61,7 +60,7 @@ struct WatchedCredential {
 
 impl Drop for Inner {
     fn drop(&mut self) {
-        // The task finds nobody left and ends.
+        // The task finds the monitor gone and ends.
         self.wake.notify_one();
     }
 }
@@ -71,7 +70,7 @@ impl Inner {
         self.watched.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Ends the streams that were opened with these.
+    /// Ends the streams that were opened with these credentials.
     fn end_streams(&self, ended: impl IntoIterator<Item = (Credential, AccessEndReason)>) {
         let watched = self.watched();
         for (credential, end) in ended {
@@ -83,7 +82,7 @@ impl Inner {
 }
 
 impl AccessMonitor {
-    /// Starts to watch. Needs a runtime.
+    /// Starts the monitor. Must be called within a Tokio runtime.
     pub(crate) fn start(tl: Throughline) -> Self {
         let wake = Arc::new(Notify::new());
         let monitor = Self(Arc::new(Inner {
@@ -94,12 +93,12 @@ impl AccessMonitor {
         monitor
     }
 
-    /// Looks at all tokens now, since one was made or revoked here.
+    /// Checks all tokens now, after one was created or revoked by this server.
     pub(crate) fn check_now(&self) {
         self.0.wake.notify_one();
     }
 
-    /// Watches what a stream was opened with, until the answer is dropped.
+    /// Watches the credential of a stream until the returned watch is dropped.
     pub(crate) fn watch(&self, credential: Credential) -> AccessWatch {
         let mut watched = self.0.watched();
         let entry = watched
@@ -112,7 +111,7 @@ impl AccessMonitor {
         entry.streams += 1;
         let ended = entry.ended.subscribe();
         drop(watched);
-        // Looked at once: what let the stream in may have been remembered for a while.
+        // Check at once: the request may have been admitted from the token cache.
         if first {
             self.0.wake.notify_one();
         }
@@ -124,7 +123,7 @@ impl AccessMonitor {
     }
 }
 
-/// What a stream was opened with, watched.
+/// A watched credential of a stream.
 #[derive(Debug)]
 pub(crate) struct AccessWatch {
     monitor: Arc<Inner>,
@@ -133,7 +132,7 @@ pub(crate) struct AccessWatch {
 }
 
 impl AccessWatch {
-    /// Resolves once whoever holds the stream may no longer do so.
+    /// Resolves when access ends.
     pub(crate) fn ended(&self) -> impl Future<Output = AccessEndReason> + Send + 'static {
         let mut ended = self.ended.clone();
         async move {
@@ -144,7 +143,7 @@ impl AccessWatch {
                 .and_then(|end| *end);
             match end {
                 Some(end) => end,
-                // The sender goes when the watch does: nobody is there to hear of it.
+                // The sender is dropped with the watch, so nobody is waiting.
                 None => std::future::pending().await,
             }
         }
@@ -163,7 +162,7 @@ impl Drop for AccessWatch {
     }
 }
 
-/// Looks at tokens for as long as there is a monitor.
+/// Checks tokens for as long as the monitor exists.
 async fn monitor_tokens(monitor: Weak<Inner>, wake: Arc<Notify>, tl: Throughline) {
     let mut expiries = HashMap::new();
     loop {
@@ -181,7 +180,7 @@ async fn monitor_tokens(monitor: Weak<Inner>, wake: Arc<Notify>, tl: Throughline
         let checked = loop {
             tokio::select! {
                 checked = &mut check => break checked,
-                // When a token expires is known, however long the store takes to answer.
+                // Expiry times are known, however long the store takes to answer.
                 () = tokio::time::sleep(CHECK_INTERVAL) => {
                     let now = tl.now();
                     let expired = expiries.iter().filter(|(_, expiry)| **expiry <= now);
@@ -195,7 +194,7 @@ async fn monitor_tokens(monitor: Weak<Inner>, wake: Arc<Notify>, tl: Throughline
                 expiries = checked.expiries;
             }
             Err(error) => {
-                tracing::error!(%error, "the tokens of open streams cannot be checked");
+                tracing::error!(%error, "cannot check the tokens of open streams");
             }
         }
         drop(inner);
@@ -206,11 +205,11 @@ async fn monitor_tokens(monitor: Weak<Inner>, wake: Arc<Notify>, tl: Throughline
     }
 }
 
-/// What is known of the tokens of open streams.
+/// Result of checking the tokens of open streams.
 struct TokenCheck {
-    /// Those that no longer hold.
+    /// Credentials whose access ended.
     ended: Vec<(Credential, AccessEndReason)>,
-    /// When the others expire.
+    /// Expiry times of the others.
     expiries: HashMap<Digest, Timestamp>,
 }
 

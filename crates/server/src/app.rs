@@ -1,4 +1,4 @@
-//! What every handler works with.
+//! Shared state of a running server, available to every handler.
 
 use std::ops::Deref;
 use std::sync::Arc;
@@ -17,11 +17,11 @@ use crate::rate_limit::{CallerRateLimiter, LoginBackoff};
 use crate::turns::TurnRegistry;
 use crate::{AccessMode, Limits, Problem, ResponderChoice, ResponderError, ServerConfig};
 
-/// A server at work. Cheap to clone.
+/// Handle to the state of a running server. Cheap to clone.
 #[derive(Clone, Debug)]
 pub struct App(Arc<AppState>);
 
-/// What an [`App`] is made of.
+/// The state behind an [`App`].
 #[derive(Debug)]
 pub struct AppState {
     pub(crate) config: ServerConfig,
@@ -29,15 +29,15 @@ pub struct AppState {
     pub(crate) rate_limiter: CallerRateLimiter,
     pub(crate) login_backoff: LoginBackoff,
     pub(crate) access_monitor: AccessMonitor,
-    /// Requests being answered.
+    /// Quota for requests in progress.
     pub(crate) request_quota: Arc<Quota>,
-    /// Event streams and other long requests.
+    /// Quota for event streams and other long-running requests.
     pub(crate) stream_quota: Arc<Quota>,
-    /// Bytes of bodies on their way in or out.
+    /// Quota for body bytes in transit, in either direction.
     pub(crate) body_quota: Arc<Quota>,
-    /// KiB of memory for large bodies.
+    /// Memory for large bodies, in KiB.
     pub(crate) body_memory: Arc<Semaphore>,
-    /// Whether it was said that an unnamed proxy passes requests on.
+    /// Whether the warning about an unconfigured proxy was already logged.
     pub(crate) proxy_warned: AtomicBool,
     pub(crate) hub: EventHub,
     pub(crate) turns: TurnRegistry,
@@ -53,8 +53,10 @@ impl Deref for App {
 }
 
 impl App {
-    /// Gets to work. Needs a runtime: events are fed by a task of their own, which ends
-    /// with the last of the clones.
+    /// Creates the state and starts the event hub.
+    ///
+    /// Must be called within a Tokio runtime: a background task reads the event feed until the last
+    /// clone is dropped.
     pub fn new(serving: ServerConfig) -> Self {
         let hub = EventHub::start(serving.tl.clone());
         Self(Arc::new(AppState {
@@ -71,7 +73,7 @@ impl App {
             body_quota: Quota::new(
                 serving.limits.in_flight_bytes,
                 "too_many_bytes",
-                "bytes of bodies",
+                "body bytes",
             ),
             body_memory: Arc::new(Semaphore::new(kib(serving.limits.buffered_body_bytes))),
             proxy_warned: AtomicBool::new(false),
@@ -82,20 +84,20 @@ impl App {
         }))
     }
 
-    /// Forgets what is known of tokens, since one was made or revoked here.
+    /// Clears the token cache after a token was created or revoked by this server.
     pub(crate) fn invalidate_tokens(&self) {
         self.authenticator.clear_token_cache();
         self.access_monitor.check_now();
     }
 
-    /// Waits for memory for so many bytes of a large body.
+    /// Waits until memory for a large body of this many bytes is available.
     pub(crate) async fn acquire_body_memory(
         &self,
         bytes: usize,
     ) -> Result<OwnedSemaphorePermit, Problem> {
         let most = kib(self.limits().buffered_body_bytes);
-        let wanted = u32::try_from(kib(bytes).clamp(1, most)).unwrap_or(u32::MAX);
-        let waited = Arc::clone(&self.body_memory).acquire_many_owned(wanted);
+        let permits = u32::try_from(kib(bytes).clamp(1, most)).unwrap_or(u32::MAX);
+        let waited = Arc::clone(&self.body_memory).acquire_many_owned(permits);
         match tokio::time::timeout(self.limits().response_timeout, waited).await {
             Ok(Ok(permit)) => Ok(permit),
             Ok(Err(_)) | Err(_) => Err(Problem::new(
@@ -111,15 +113,15 @@ impl App {
         &self.config.limits
     }
 
-    /// Who answers in a session, where nobody chooses.
+    /// Returns the default responder of a session.
     pub(crate) async fn responder(&self, session: &Session) -> Result<Responder, ResponderError> {
-        let voices = &self.config.responders;
-        voices
+        let responders = &self.config.responders;
+        responders
             .responder(Some(session), &ResponderChoice::default())
             .await
     }
 
-    /// Whether whoever reaches it is let in at the moment.
+    /// Returns whether requests are currently accepted without a token.
     pub async fn is_open(&self) -> Result<bool, Error> {
         match self.config.gate {
             AccessMode::Tokens => Ok(false),
@@ -127,7 +129,7 @@ impl App {
         }
     }
 
-    /// Waits until the turns under way are done, or stops them after a while.
+    /// Waits until running turns have finished, and stops those that exceed the timeout.
     pub async fn finish_turns(&self, patience: std::time::Duration) {
         self.turns.drain(patience).await;
     }

@@ -1,7 +1,7 @@
-//! Who calls, and on whose behalf.
+//! Authenticates callers by token and determines the owner they act for.
 //!
-//! Invariant: a handler reaches sessions only through the [`Throughline`] of its
-//! [`Caller`], which is made here and speaks for one owner.
+//! Invariant: a handler reaches sessions only through the [`Throughline`] of its [`Caller`], which
+//! is created here and acts for one owner.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -17,50 +17,50 @@ use throughline_remote::wire::ON_BEHALF_OF_HEADER;
 use crate::access_monitor::{AccessEndReason, Credential};
 use crate::{AccessMode, App, Problem};
 
-/// The cookie that holds a token for the page.
+/// Name of the cookie that holds the token for the web page.
 pub(crate) const TOKEN_COOKIE: &str = "tl_token";
-/// How long what is known of a token is believed: so long a revoked one may still work. A
-/// stream that it opens at the very end is then closed within the documented second.
+/// How long a token lookup is cached, and so how long a revoked token may still be accepted. A
+/// stream opened at the very end is then closed within the documented second.
 const TOKEN_CACHE_TTL: Duration = Duration::from_millis(500);
-/// How many tokens are remembered.
+/// Maximum number of cached tokens.
 const TOKEN_CACHE_CAPACITY: usize = 10_000;
 
-/// Who calls.
+/// An authenticated caller.
 #[derive(Clone, Debug)]
 pub struct Caller {
-    /// The store, on behalf of the caller.
+    /// The store, acting on behalf of the caller.
     pub tl: Throughline,
-    /// What the caller may do.
+    /// The caller's role.
     pub role: TokenRole,
-    /// The token they called with; none where none is needed.
+    /// The caller's token; `None` if no token is required.
     pub token: Option<TokenId>,
-    /// Whether the token came in a cookie, which a browser sends by itself.
+    /// Whether the token came in a cookie, which a browser sends automatically.
     pub by_cookie: bool,
-    /// Whose token it is, whomever it calls on behalf of: what limits count by.
+    /// The token's own owner, even when it acts on behalf of another; quotas count by this.
     pub principal: Owner,
-    /// What they were let in by, to see whether it still holds.
+    /// What the caller was authenticated with, to check whether it is still valid.
     pub(crate) credential: Credential,
 }
 
 impl Caller {
-    /// On whose behalf.
+    /// The owner the caller acts for.
     pub fn owner(&self) -> &Owner {
         self.tl.owner()
     }
 
-    /// Refuses whoever is not an admin.
+    /// Returns an error unless the caller is an admin.
     pub fn require_admin(&self) -> Result<(), Problem> {
         match self.role {
             TokenRole::Admin => Ok(()),
             TokenRole::User | TokenRole::Service => Err(Problem::forbidden(
                 "not_an_admin",
-                "this needs a token with the role admin",
+                "this requires a token with the admin role",
             )),
         }
     }
 }
 
-/// What the guard found out about the caller, for the handlers that need one.
+/// The guard's authentication result, for handlers that need a caller.
 #[derive(Clone, Debug)]
 pub(crate) struct AuthResult(pub(crate) Result<Caller, Problem>);
 
@@ -70,12 +70,12 @@ impl FromRequestParts<App> for Caller {
     async fn from_request_parts(parts: &mut Parts, _: &App) -> Result<Self, Problem> {
         match parts.extensions.get::<AuthResult>() {
             Some(AuthResult(admitted)) => admitted.clone(),
-            None => Err(unauthorized("there was no guard")),
+            None => Err(unauthorized("the request did not pass the guard")),
         }
     }
 }
 
-/// Whoever was let in may no longer be served.
+/// The problem for a caller whose access has ended.
 pub(crate) fn access_ended(end: AccessEndReason) -> Problem {
     unauthorized(end.detail())
 }
@@ -84,15 +84,16 @@ fn unauthorized(detail: impl Into<String>) -> Problem {
     Problem::new(StatusCode::UNAUTHORIZED, "unauthorized", detail)
 }
 
-/// Knows who may come in.
+/// Authenticates requests, with a short-lived token cache.
 #[derive(Debug)]
 pub(crate) struct Authenticator {
     tl: Throughline,
     gate: AccessMode,
     token_cache: Mutex<HashMap<Digest, CachedToken>>,
-    /// Whether a token was ever made. Tokens are never deleted, so it stays so.
+    /// Whether a token was ever created. Tokens are never deleted, so this never becomes false
+    /// again.
     has_tokens: AtomicBool,
-    /// When the last look that found no token began.
+    /// When the last check that found no token started.
     last_open_check: tokio::sync::Mutex<Option<Instant>>,
 }
 
@@ -113,21 +114,21 @@ impl Authenticator {
         }
     }
 
-    /// Whether no token was ever made. Revoked and expired ones count: somebody wanted
-    /// the server closed.
+    /// Returns whether no token was ever created. Revoked and expired tokens count as created,
+    /// since they show that the server was meant to be closed.
     ///
-    /// While it is open this is never answered from memory: the look at the store began
-    /// after the request came. Requests that come at the same time share one look.
+    /// While the server is open the result is never cached: the store is read after the request
+    /// arrived. Concurrent requests share one read.
     pub(crate) async fn is_open(&self) -> Result<bool, Error> {
         if self.has_tokens.load(Ordering::Acquire) {
             return Ok(false);
         }
-        let came = Instant::now();
+        let arrived = Instant::now();
         let mut checked = self.last_open_check.lock().await;
         if self.has_tokens.load(Ordering::Acquire) {
             return Ok(false);
         }
-        if checked.is_some_and(|began| began >= came) {
+        if checked.is_some_and(|began| began >= arrived) {
             return Ok(true);
         }
         let began = Instant::now();
@@ -140,7 +141,7 @@ impl Authenticator {
         Ok(open)
     }
 
-    /// Who calls, by the headers of a request.
+    /// Authenticates the caller by the request's headers.
     pub(crate) async fn authenticate(&self, headers: &HeaderMap) -> Result<Caller, Problem> {
         let acting_for = header_text(headers, ON_BEHALF_OF_HEADER)?;
         if let AccessMode::Open(owner) = &self.gate
@@ -158,19 +159,17 @@ impl Authenticator {
                 credential: None,
             });
         }
-        let (shown, by_cookie) = match bearer_token(headers)? {
-            Some(shown) => (shown, false),
+        let (text, by_cookie) = match bearer_token(headers)? {
+            Some(text) => (text, false),
             None => match cookie_token(headers) {
-                Some(shown) => (shown, true),
+                Some(text) => (text, true),
                 None => return Err(unauthorized("send a token: `Authorization: Bearer tl_…`")),
             },
         };
-        let token = self.find_token(shown).await?;
+        let token = self.find_token(text).await?;
         let now = self.tl.now();
         let Some(token) = token.filter(|token| token.is_valid(now)) else {
-            return Err(unauthorized(
-                "the token is not known here, has ended or was taken back",
-            ));
+            return Err(unauthorized("the token is unknown, expired or revoked"));
         };
         let owner = match (acting_for, token.role) {
             (None, _) => token.owner.clone(),
@@ -190,10 +189,10 @@ impl Authenticator {
         })
     }
 
-    async fn find_token(&self, shown: &str) -> Result<Option<Arc<ApiToken>>, Problem> {
-        let hash = Digest::of(shown.as_bytes());
-        let lately = self.token_cache().get(&hash).cloned();
-        if let Some(seen) = lately.filter(|seen| seen.fetched_at.elapsed() < TOKEN_CACHE_TTL) {
+    async fn find_token(&self, text: &str) -> Result<Option<Arc<ApiToken>>, Problem> {
+        let hash = Digest::of(text.as_bytes());
+        let cached = self.token_cache().get(&hash).cloned();
+        if let Some(seen) = cached.filter(|seen| seen.fetched_at.elapsed() < TOKEN_CACHE_TTL) {
             return Ok(seen.token);
         }
         let token = self.tl.store().token_by_hash(&hash).await?.map(Arc::new);
@@ -215,7 +214,7 @@ impl Authenticator {
         Ok(token)
     }
 
-    /// Forgets what is known of tokens, since one was made or taken back here.
+    /// Clears the token cache after a token was created or revoked by this server.
     pub(crate) fn clear_token_cache(&self) {
         self.token_cache().clear();
     }
@@ -230,7 +229,7 @@ impl Authenticator {
 fn not_a_service() -> Problem {
     Problem::forbidden(
         "not_a_service",
-        "only a token with the role service calls on behalf of others",
+        "only a token with the service role may act for other users",
     )
 }
 

@@ -1,24 +1,24 @@
-//! Whom a request comes from, where reverse proxies pass requests on.
+//! Determines the client address of a request behind reverse proxies.
 //!
-//! Invariant: a header is believed only as far as trusted proxies have written it. The
-//! client is the rightmost address that is not a trusted proxy's.
+//! Invariant: a header is trusted only as far as trusted proxies have written it. The client is the
+//! rightmost address that is not a trusted proxy.
 
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 
 use axum::http::{HeaderMap, header};
 use ipnet::IpNet;
 
-/// Where a request comes from, and how it reached the first proxy.
+/// The client of a request, and how it reached the first proxy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Client {
     /// The client's address.
     pub(crate) ip: IpAddr,
-    /// Whether a trusted proxy was called by `https`.
+    /// Whether a trusted proxy was reached over `https`.
     pub(crate) https: bool,
-    /// Whether anybody says that `https` is used, trusted or not: enough to keep the
-    /// caller's own cookie from being sent without it.
+    /// Whether any proxy claims `https`, trusted or not: enough to mark the caller's own cookie
+    /// `Secure`.
     pub(crate) claims_https: bool,
-    /// Whether there are forwarding headers from somebody who is not trusted.
+    /// Whether forwarding headers came from an untrusted peer.
     pub(crate) untrusted_proxy: bool,
 }
 
@@ -48,7 +48,7 @@ impl Client {
             (true, true) => peer,
             (false, true) => client(&standard),
             (true, false) => client(&common),
-            // A proxy that writes one of them passes the other on as the client sent it.
+            // A proxy that sets one of them passes the other through as the client sent it.
             (false, false) => {
                 let (one, other) = (client(&standard), client(&common));
                 if one == other { one } else { peer }
@@ -62,7 +62,7 @@ impl Client {
         }
     }
 
-    /// What limits count by: one host of IPv6 has a whole network of addresses.
+    /// The address that limits count by. An IPv6 host has a whole network of addresses.
     pub(crate) fn rate_limit_address(&self) -> IpAddr {
         match self.ip {
             IpAddr::V4(_) => self.ip,
@@ -80,7 +80,7 @@ fn is_trusted(ip: IpAddr, trusted: &[IpNet]) -> bool {
     trusted.iter().any(|network| network.contains(&ip))
 }
 
-/// The elements of a header that may come several times, with commas between.
+/// Returns the comma-separated elements of a header that may occur several times.
 fn header_elements<'a>(headers: &'a HeaderMap, name: &str) -> impl Iterator<Item = &'a str> {
     headers
         .get_all(name)
@@ -90,7 +90,8 @@ fn header_elements<'a>(headers: &'a HeaderMap, name: &str) -> impl Iterator<Item
         .map(str::trim)
 }
 
-/// The addresses a header names, nearest to the client first; none for what is no address.
+/// Parses the addresses in a forwarding header, nearest to the client first; `None` for an invalid
+/// one.
 fn parse_forwarded_chain(
     headers: &HeaderMap,
     name: &str,
@@ -101,7 +102,7 @@ fn parse_forwarded_chain(
         .collect()
 }
 
-/// The value of a parameter of a `Forwarded` element, without quotes.
+/// Returns the unquoted value of a parameter in a `Forwarded` element.
 fn forwarded_parameter(element: &str, name: &str) -> Option<String> {
     element
         .split(';')
@@ -110,7 +111,7 @@ fn forwarded_parameter(element: &str, name: &str) -> Option<String> {
         .map(|(_, value)| value.trim().trim_matches('"').to_owned())
 }
 
-/// `192.0.2.1`, `192.0.2.1:80`, `[2001:db8::1]`, `[2001:db8::1]:80` or `2001:db8::1`.
+/// Parses `192.0.2.1`, `192.0.2.1:80`, `[2001:db8::1]`, `[2001:db8::1]:80` or `2001:db8::1`.
 fn parse_address(node: &str) -> Option<IpAddr> {
     let bare = node.trim_start_matches('[').trim_end_matches(']');
     let ip = bare
@@ -119,8 +120,8 @@ fn parse_address(node: &str) -> Option<IpAddr> {
     ip.ok().map(|ip| ip.to_canonical())
 }
 
-/// The rightmost address that is no trusted proxy's. What cannot be read ends the search:
-/// whoever wrote it is the last that is known.
+/// Finds the rightmost address that is not a trusted proxy. An unparsable element ends the search:
+/// the proxy that wrote it is the last known address.
 fn find_client_ip(chain: &[Option<IpAddr>], peer: IpAddr, trusted: &[IpNet]) -> IpAddr {
     let mut nearest = peer;
     for node in chain.iter().rev() {
@@ -160,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn only_trusted_proxies_say_for_whom_they_call() {
+    fn only_trusted_proxies_set_the_client_address() {
         let spoofed = [
             ("x-forwarded-for", "1.2.3.4"),
             ("x-forwarded-proto", "https"),
@@ -211,7 +212,7 @@ mod tests {
     }
 
     #[test]
-    fn a_header_that_the_proxy_only_passes_on_is_no_way_around_a_limit() {
+    fn a_forwarded_header_does_not_bypass_a_limit() {
         let both = [("x-forwarded-for", "1.2.3.4"), ("forwarded", "for=9.9.9.9")];
         assert_eq!(resolve_client("10.0.0.1", &both).0, "10.0.0.1");
         let same = [("x-forwarded-for", "1.2.3.4"), ("forwarded", "for=1.2.3.4")];

@@ -1,4 +1,4 @@
-//! What is served, to whom, and within which limits.
+//! Server configuration: the store, access control and limits.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -10,55 +10,55 @@ use throughline::{ApiToken, Owner, Throughline, Timestamp};
 
 use crate::ResponderRegistry;
 
-/// What a server is made of.
+/// Configuration of a server.
 #[derive(Clone, Debug)]
 pub struct ServerConfig {
-    /// The store. On whose behalf it was opened does not matter here.
+    /// The store. Its owner is irrelevant: every request acts on behalf of its caller.
     pub tl: Throughline,
-    /// Who answers.
+    /// Provides the models and agents that answer turns.
     pub responders: Arc<dyn ResponderRegistry>,
-    /// Who may call.
+    /// Whether a token is required.
     pub gate: AccessMode,
-    /// How much of everything.
+    /// Resource limits.
     pub limits: Limits,
-    /// Names it may be called by, besides those of this machine; any, where there are
-    /// none and tokens are asked for.
+    /// Host names the server accepts besides those of the local machine. If empty and tokens are
+    /// required, any host name is accepted.
     pub hosts: Vec<String>,
-    /// Other places whose pages may call it: `https://app.example.org`.
+    /// Other origins whose pages may call the server, such as `https://app.example.org`.
     pub origins: Vec<String>,
-    /// Where the people are, for what is told in words.
+    /// Time zone for displayed times.
     pub time_zone: TimeZone,
-    /// Whether whoever calls reaches it by `https`: cookies then travel by that only.
+    /// Whether clients connect over `https`; cookies are then marked `Secure`.
     pub secure: bool,
-    /// Reverse proxies whose `Forwarded` and `X-Forwarded-*` headers are believed.
+    /// Reverse proxies whose `Forwarded` and `X-Forwarded-*` headers are trusted.
     pub trusted_proxies: Vec<IpNet>,
-    /// The folder for large request bodies while they arrive; the system's folder for
-    /// temporary files where none is named.
+    /// Folder for large request bodies while they arrive. Defaults to the system's temporary
+    /// folder.
     pub spool_dir: Option<PathBuf>,
 }
 
-/// Who may call.
+/// Whether callers need a token.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum AccessMode {
-    /// Whoever reaches it is this owner, until the first token is made. For loopback.
+    /// Every caller acts as this owner until the first token is created. For loopback addresses.
     Open(Owner),
-    /// Nobody without a token.
+    /// Every caller needs a token.
     Tokens,
 }
 
-/// Which tokens a store has, as far as that decides who may call.
+/// Which tokens a store has, as far as it matters for access control.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum IssuedTokens {
-    /// None was ever made.
+    /// No token was ever created.
     Never,
-    /// All of them were revoked or have expired.
+    /// All tokens were revoked or have expired.
     NoneValid,
-    /// At least one is valid.
+    /// At least one token is valid.
     Valid,
 }
 
 impl IssuedTokens {
-    /// What these tokens amount to at this time.
+    /// Classifies the tokens at the given time.
     pub fn of(tokens: &[ApiToken], now: Timestamp) -> Self {
         match tokens {
             [] => Self::Never,
@@ -68,56 +68,56 @@ impl IssuedTokens {
     }
 }
 
-/// How much is too much; each has its own clear answer.
+/// Resource limits, each with the status that is returned when it is exceeded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// Bytes of a request's body: 413.
+    /// Size of a request body in bytes: 413.
     pub body_bytes: usize,
-    /// Bytes of an attachment: 413.
+    /// Size of an attachment in bytes: 413.
     pub blob_bytes: usize,
-    /// Items on a page: 400.
+    /// Items per page: 400.
     pub page_items: usize,
-    /// Requests of one caller: 429.
+    /// Request rate per caller: 429.
     pub rate: Option<RateLimit>,
     /// Whether `rate` also applies while no token is required.
     pub rate_while_open: bool,
-    /// Requests being answered at once: 429 for one caller, 503 in total.
+    /// Concurrent requests: 429 per caller, 503 in total.
     pub requests: Cap,
-    /// Event streams and other long requests at once: 429 for one caller, 503 in total.
+    /// Concurrent event streams and other long-running requests: 429 per caller, 503 in total.
     pub streams: Cap,
-    /// Bytes of bodies on their way in or out: 429 for one caller, 503 in total.
+    /// Body bytes in transit, in either direction: 429 per caller, 503 in total.
     pub in_flight_bytes: Cap,
-    /// Bytes of large bodies in memory at once; complete ones wait on disk for their turn.
+    /// Bytes of large bodies in memory at once. Complete bodies wait on disk until there is room.
     pub buffered_body_bytes: usize,
-    /// How long a request's head may take to arrive; the connection is closed after.
+    /// Time for a request's headers to arrive; the connection is closed afterwards.
     pub header_timeout: Duration,
-    /// How long a request's body may take to arrive: 408.
+    /// Time for a request's body to arrive: 408.
     pub body_timeout: Duration,
-    /// How long an answer may take to be made, turns and compactions apart: 503.
+    /// Time to produce a response, except for turns and compactions: 503.
     pub response_timeout: Duration,
-    /// Connections at once; others wait.
+    /// Concurrent connections; further ones wait.
     pub connections: usize,
-    /// Turns at once, over all sessions; others wait.
+    /// Concurrent turns over all sessions; further ones wait.
     pub turns: usize,
-    /// How far behind the feed a reader of events may resume.
+    /// How many changes an event subscriber may be behind and still resume.
     pub event_lag: u64,
 }
 
-/// How much one caller may have at once, and everybody together.
+/// A cap per caller and in total.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Cap {
-    /// Everybody together.
+    /// Cap for all callers together.
     pub total: usize,
-    /// One caller: the owner of a token, or an address without one.
+    /// Cap for one caller: the owner of a token, or a client address without a token.
     pub per_caller: usize,
 }
 
-/// So many requests a second, with a reserve for bursts.
+/// A sustained request rate with a burst allowance.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RateLimit {
-    /// Requests a second, in the long run.
+    /// Sustained requests per second.
     pub per_second: u32,
-    /// Requests at once, after a rest.
+    /// Requests accepted at once after an idle period.
     pub burst: u32,
 }
 

@@ -1,4 +1,4 @@
-//! What handlers take out of requests, with clear answers where it is not there.
+//! Axum extractors with clear errors: JSON bodies, queries, path parameters and headers.
 
 use axum::extract::{FromRequest, FromRequestParts, RawPathParams, Request};
 use axum::http::request::Parts;
@@ -9,7 +9,7 @@ use throughline::{Expect, MAX_JSON_DEPTH, Seq, Session, SessionId, is_nested_dee
 use crate::request_body::read_body;
 use crate::{App, Caller, Problem};
 
-/// A body of JSON.
+/// A JSON body.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Json<T>(pub(crate) T);
 
@@ -23,7 +23,7 @@ impl<T: DeserializeOwned> FromRequest<App> for Json<T> {
     }
 }
 
-/// A body of JSON that may be left out.
+/// An optional JSON body.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct OptionalJson<T>(pub(crate) T);
 
@@ -51,17 +51,16 @@ fn require_json(headers: &HeaderMap) -> Result<(), Problem> {
     Err(Problem::new(
         StatusCode::UNSUPPORTED_MEDIA_TYPE,
         "not_json",
-        "send JSON, and say so: `Content-Type: application/json`",
+        "send JSON with `Content-Type: application/json`",
     ))
 }
 
-/// Refuses JSON that is nested too deeply: what is kept as it came has to be readable by
-/// every parser that meets it later.
+/// Rejects JSON that is nested too deeply. Stored JSON must be readable by every parser later.
 pub(crate) fn check_nesting(json: &[u8]) -> Result<(), Problem> {
     check_depth(json, MAX_JSON_DEPTH)
 }
 
-/// The same for another depth.
+/// Same as [`check_nesting`], for another depth.
 pub(crate) fn check_depth(json: &[u8], levels: usize) -> Result<(), Problem> {
     if is_nested_deeper_than(json, levels) {
         return Err(too_deep());
@@ -73,12 +72,12 @@ fn too_deep() -> Problem {
     Problem::bad_request(
         "json_too_deep",
         format!(
-            "JSON may be nested {MAX_JSON_DEPTH} levels deep, and 128 where it is not passed on"
+            "JSON is nested too deeply: at most {MAX_JSON_DEPTH} levels, or 128 if it is not stored"
         ),
     )
 }
 
-/// JSON that is not JSON is a bad request; JSON that says something else is invalid.
+/// Parses JSON: malformed JSON is a bad request, JSON of the wrong shape is unprocessable.
 pub(crate) fn parse_json<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Problem> {
     check_nesting(bytes)?;
     serde_json::from_slice(bytes).map_err(|error| {
@@ -87,9 +86,7 @@ pub(crate) fn parse_json<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Problem
             return too_deep();
         }
         match error.classify() {
-            Category::Data => {
-                Problem::invalid(format!("the body is not what is taken here: {error}"))
-            }
+            Category::Data => Problem::invalid(format!("the body is invalid: {error}")),
             Category::Io | Category::Syntax | Category::Eof => {
                 Problem::bad_request("bad_json", format!("the body is not JSON: {error}"))
             }
@@ -97,7 +94,7 @@ pub(crate) fn parse_json<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Problem
     })
 }
 
-/// What stands after the question mark.
+/// The query string.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Query<T>(pub(crate) T);
 
@@ -110,13 +107,13 @@ impl<T: DeserializeOwned> FromRequestParts<App> for Query<T> {
             .map_err(|error| {
                 let why = error.body_text();
                 let why = why.split_once(": ").map_or(why.as_str(), |(_, why)| why);
-                let detail = format!("the query is not what is taken here: {why}");
+                let detail = format!("the query is invalid: {why}");
                 Problem::bad_request("bad_query_string", detail)
             })
     }
 }
 
-/// A part of the path, by its name in the route.
+/// Returns a path parameter by its name in the route.
 pub(crate) async fn path_param(
     parts: &mut Parts,
     app: &App,
@@ -131,7 +128,7 @@ pub(crate) async fn path_param(
         .ok_or_else(|| Problem::not_found("no_such_path", format!("the path has no {name}")))
 }
 
-/// The id of a session in the path, whether or not there is one.
+/// The session id in the path; the session need not exist.
 #[derive(Clone, Debug)]
 pub(crate) struct PathSessionId(pub(crate) SessionId);
 
@@ -140,14 +137,14 @@ impl FromRequestParts<App> for PathSessionId {
 
     async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Self, Problem> {
         let text = path_param(parts, app, "id").await?;
-        // What cannot be an id is not the id of anything.
+        // A string that cannot be an id does not name any session.
         text.parse().map(Self).map_err(|error| {
             Problem::not_found("session_not_found", format!("no such session: {error}"))
         })
     }
 }
 
-/// The session in the path, which exists and is the caller's.
+/// The session in the path, which exists and belongs to the caller.
 #[derive(Clone, Debug)]
 pub(crate) struct CallerSession {
     pub(crate) caller: Caller,
@@ -165,7 +162,7 @@ impl FromRequestParts<App> for CallerSession {
     }
 }
 
-/// A number of an entry in the path.
+/// The entry number in the path.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct PathSeq(pub(crate) Seq);
 
@@ -175,12 +172,15 @@ impl FromRequestParts<App> for PathSeq {
     async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Self, Problem> {
         let text = path_param(parts, app, "seq").await?;
         text.parse().map(Self).map_err(|_| {
-            Problem::not_found("entry_not_found", format!("{text:?} is no entry's number"))
+            Problem::not_found(
+                "entry_not_found",
+                format!("{text:?} is not an entry number"),
+            )
         })
     }
 }
 
-/// The head the caller believes in: `If-Match: "12"`, or `*` for whatever it is.
+/// The head the caller expects: `If-Match: "12"`, or `*` for any.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct IfMatch(pub(crate) Expect);
 
@@ -199,13 +199,13 @@ impl FromRequestParts<App> for IfMatch {
         number.map(|seq| Self(Expect::At(seq))).map_err(|_| {
             Problem::bad_request(
                 "bad_if_match",
-                "If-Match is the number of the last entry, as in the ETag: \"12\"",
+                "If-Match must be the number of the last entry, as in the ETag: \"12\"",
             )
         })
     }
 }
 
-/// What a caller calls one thing it does, so that doing it twice does it once.
+/// The `Idempotency-Key` header, which makes a retried request take effect once.
 #[derive(Clone, Debug)]
 pub(crate) struct IdempotencyKey(pub(crate) Option<String>);
 
@@ -223,7 +223,7 @@ impl FromRequestParts<App> for IdempotencyKey {
             }
             _ => Err(Problem::bad_request(
                 "bad_idempotency_key",
-                format!("an Idempotency-Key has 1 to {LONGEST} printable ASCII characters"),
+                format!("an Idempotency-Key must have 1 to {LONGEST} printable ASCII characters"),
             )),
         }
     }

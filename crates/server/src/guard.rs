@@ -1,6 +1,8 @@
-//! What every request passes before it is answered: hosts and origins, the caller, the
-//! rate, the time; and what every answer gets: an id, safe headers, a log line, a
-//! measurement.
+//! Middleware that every request passes through.
+//!
+//! Before the handler: checks host and origin, authenticates the caller, applies rate limits,
+//! quotas and timeouts. After it: sets the request id and security headers, logs and records
+//! metrics.
 
 use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
@@ -25,28 +27,28 @@ use crate::request_body::InFlightRequest;
 use crate::{AccessMode, App, Caller, Problem, openai, page};
 
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
-/// The longest id of a request that is taken over from whoever sent it.
+/// Maximum length of a client-supplied request id.
 const MAX_REQUEST_ID_LEN: usize = 64;
-/// What an answer may do in a browser where the handler says nothing else: nothing.
+/// Content security policy where the handler sets none: nothing is allowed.
 const DENY_ALL_CSP: &str = "default-src 'none'; frame-ancestors 'none'";
 
-/// A place among the streams, and whether its holder may still have it.
+/// A slot in the stream quota, with a watch on its holder's access.
 #[derive(Debug)]
 pub(crate) struct StreamSlot {
     pub(crate) watch: AccessWatch,
     _permit: QuotaPermit,
 }
 
-/// What a request that was let in holds while it is answered.
+/// What an admitted request holds until it is answered.
 struct Admission {
     in_flight: Arc<InFlightRequest>,
     permit: Option<QuotaPermit>,
     stream: Option<Arc<StreamSlot>>,
-    /// What the caller was let in by; none for somebody without a valid token.
+    /// What the caller was authenticated with; `None` without a valid token.
     credential: Option<Credential>,
 }
 
-/// Lets a request through, or answers why not.
+/// Admits a request or answers with the reason it was refused.
 pub(crate) async fn guard(State(app): State<App>, mut request: Request, next: Next) -> Response {
     let began = Instant::now();
     let method = request.method().clone();
@@ -73,7 +75,7 @@ pub(crate) async fn guard(State(app): State<App>, mut request: Request, next: Ne
     let status = response.status().as_u16();
     app.metrics
         .record_response(method.as_str(), &route, status, took);
-    // The route and not the path: what people call things is nobody's business here.
+    // Log the route, not the path: paths contain names that users chose.
     let millis = took.as_secs_f64() * 1_000.0;
     if response.status().is_server_error() {
         tracing::error!(%id, %method, route, status, millis, owner, "answered");
@@ -83,7 +85,7 @@ pub(crate) async fn guard(State(app): State<App>, mut request: Request, next: Ne
     response
 }
 
-/// Where a request comes from.
+/// Determines the client address of a request.
 fn resolve_client(app: &App, request: &Request) -> Client {
     let peer = request.extensions().get::<Peer>();
     let peer = peer.map_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED), |peer| peer.0.ip());
@@ -91,14 +93,14 @@ fn resolve_client(app: &App, request: &Request) -> Client {
     if client.untrusted_proxy && !app.proxy_warned.swap(true, Ordering::Relaxed) {
         tracing::warn!(
             proxy = %client.ip,
-            "a proxy passes requests on; until it is named (`--trusted-proxy {}`) its clients \
-             share one limit", client.ip
+            "requests come through a proxy that is not trusted; until it is configured \
+             (`--trusted-proxy {}`) its clients share one rate limit", client.ip
         );
     }
     client
 }
 
-/// Refuses what must not come in, and notes who comes in.
+/// Checks whether a request may proceed and records its caller in the request extensions.
 async fn admit(
     app: &App,
     request: &mut Request,
@@ -109,7 +111,8 @@ async fn admit(
     let headers = request.headers();
     check_single_host(request)?;
     let host = request_host(request);
-    // While anybody who reaches it is let in, whoever was tricked into it must not be.
+    // Without tokens, a browser could be tricked into calling the server, so host and origin are
+    // always checked.
     let open = matches!(app.config.gate, AccessMode::Open(_));
     check_host(app, host.as_deref(), open)?;
     check_origin(app, headers, host.as_deref(), request.method())?;
@@ -165,8 +168,7 @@ fn acquire_stream_slot(
     }))
 }
 
-/// Refuses callers that call more often than they may. A service is limited as a whole, and
-/// each of its users besides.
+/// Applies the rate limit. A service is limited as a whole, and each of its users as well.
 fn check_rate(
     app: &App,
     route: &str,
@@ -196,7 +198,7 @@ fn check_rate(
             Problem::new(
                 StatusCode::TOO_MANY_REQUESTS,
                 "too_many_requests",
-                format!("that is more requests than are taken; try again in {seconds} s"),
+                format!("rate limit exceeded; try again in {seconds} s"),
             )
             .with_retry_after(seconds)
         })?;
@@ -204,7 +206,7 @@ fn check_rate(
     Ok(())
 }
 
-/// Answers a request that was let in. What it holds is given back when the answer is sent.
+/// Runs the handler of an admitted request. Quotas are released when the response is sent.
 async fn respond(
     app: &App,
     route: &str,
@@ -222,7 +224,7 @@ async fn respond(
         let response = run_with_timeout(app, route, request, next).await;
         let is_sized = response.body().size_hint().exact().is_some();
         return match credential {
-            // Whatever goes on for long is a stream, also where nobody foresaw it.
+            // A response of unknown length is a stream, even on a route that is not listed as one.
             Some(credential) if !is_sized => match acquire_stream_slot(app, &flight, credential) {
                 Ok(stream) => monitor_stream(route, response, stream),
                 Err(problem) => problem.into_response(),
@@ -234,7 +236,7 @@ async fn respond(
         response = run_with_timeout(app, route, request, next) => response,
         end = stream.watch.ended() => return access_ended(end).into_response(),
     };
-    // A WebSocket keeps the slot itself.
+    // A WebSocket holds the slot itself.
     if response.status() == StatusCode::SWITCHING_PROTOCOLS
         || response.body().size_hint().exact().is_some()
     {
@@ -243,7 +245,7 @@ async fn respond(
     monitor_stream(route, response, stream)
 }
 
-/// A response that ends with the token it was asked for with.
+/// Ends a streaming response when the token it was opened with stops being valid.
 fn monitor_stream(route: &str, response: Response, stream: Arc<StreamSlot>) -> Response {
     let kind = response.headers().get(header::CONTENT_TYPE);
     let events = kind.is_some_and(|kind| kind.as_bytes().starts_with(b"text/event-stream"));
@@ -255,7 +257,7 @@ fn monitor_stream(route: &str, response: Response, stream: Arc<StreamSlot>) -> R
     response.map(|body| MeteredBody::for_stream(body, stream, closing))
 }
 
-/// Counts the bytes of a large answer until they are sent.
+/// Counts the bytes of a large response until they are sent.
 fn meter_response(
     app: &App,
     flight: &InFlightRequest,
@@ -276,7 +278,7 @@ fn meter_response(
     }
 }
 
-/// Answers within the time there is.
+/// Runs the handler within the response timeout.
 async fn run_with_timeout(app: &App, route: &str, request: Request, next: Next) -> Response {
     let answered = next.run(request);
     if is_exempt_from_timeout(route) {
@@ -287,18 +289,18 @@ async fn run_with_timeout(app: &App, route: &str, request: Request, next: Next) 
         Err(_) => Problem::new(
             StatusCode::SERVICE_UNAVAILABLE,
             "timeout",
-            "this took longer than it may; what was appended is kept, and a retry with the \
-             same Idempotency-Key does nothing twice",
+            "the request timed out; whatever was appended is stored, and a retry with the same \
+             Idempotency-Key does not append it twice",
         )
         .with_retry_after(1)
         .into_response(),
     }
 }
 
-/// The one route that is answered however busy the server is.
+/// The one route that is answered no matter how busy the server is.
 const HEALTH: &str = "/health";
 
-/// Routes that ask models, or send for as long as somebody reads.
+/// Routes without a response timeout: they call models, or send for as long as the client reads.
 fn is_exempt_from_timeout(route: &str) -> bool {
     calls_model(route) || route.ends_with("/blobs")
 }
@@ -308,8 +310,7 @@ fn calls_model(route: &str) -> bool {
     LONG.iter().any(|end| route.ends_with(end)) || route.contains("/turns/")
 }
 
-/// Routes that may go on for long after they began: counted as streams, and ended with the
-/// token they were called with.
+/// Routes that may run for long: counted as streams, and ended with the token that opened them.
 fn is_stream(route: &str) -> bool {
     calls_model(route)
         || matches!(
@@ -338,7 +339,7 @@ fn request_id(app: &App, headers: &HeaderMap) -> String {
     }
 }
 
-/// The name the server was called by.
+/// The host name in the request.
 fn request_host(request: &Request) -> Option<String> {
     let authority = request
         .uri()
@@ -351,7 +352,7 @@ fn request_host(request: &Request) -> Option<String> {
     authority.or(header).map(str::to_ascii_lowercase)
 }
 
-/// A request names one host: whoever passes it on must not go by another name than we do.
+/// Requires exactly one host: a proxy must not use a different one than we do.
 fn check_single_host(request: &Request) -> Result<(), Problem> {
     let mut hosts = request.headers().get_all(header::HOST).iter();
     let (first, more) = (hosts.next(), hosts.next());
@@ -377,7 +378,7 @@ fn check_single_host(request: &Request) -> Result<(), Problem> {
     Ok(())
 }
 
-/// A host without its port.
+/// Strips the port from a host.
 fn strip_port(host: &str) -> &str {
     match host.rsplit_once(':') {
         Some((name, port)) if port.chars().all(|c| c.is_ascii_digit()) && !name.ends_with(':') => {
@@ -387,7 +388,7 @@ fn strip_port(host: &str) -> &str {
     }
 }
 
-/// A page of somebody else's may have its name point here: it calls by that name.
+/// Checks the host name, against DNS rebinding: another site may point its name at this server.
 fn check_host(app: &App, host: Option<&str>, open: bool) -> Result<(), Problem> {
     let named = &app.config.hosts;
     let fits = match host {
@@ -406,11 +407,11 @@ fn check_host(app: &App, host: Option<&str>, open: bool) -> Result<(), Problem> 
     Err(Problem::new(
         StatusCode::MISDIRECTED_REQUEST,
         "wrong_host",
-        "the server is not called that; `tl serve --host NAME` lets it be",
+        "host name not allowed; allow it with `tl serve --host NAME`",
     ))
 }
 
-/// Only this server's own pages, and those that were named, may call from a browser.
+/// Checks the `Origin`: only the server's own pages and configured origins may call from a browser.
 fn check_origin(
     app: &App,
     headers: &HeaderMap,
@@ -420,7 +421,7 @@ fn check_origin(
     let refused = || {
         Err(Problem::forbidden(
             "wrong_origin",
-            "pages of other places may not call this server; `tl serve --origin URL` lets one",
+            "origin not allowed; allow it with `tl serve --origin URL`",
         ))
     };
     if let Some(origin) = headers.get(header::ORIGIN) {
@@ -442,7 +443,7 @@ fn check_origin(
     }
 }
 
-/// A cookie alone is no proof that the person meant it.
+/// Protects against cross-site request forgery: a cookie alone does not prove the user's intent.
 fn check_same_site(headers: &HeaderMap) -> Result<(), Problem> {
     let own = headers.contains_key(header::ORIGIN)
         || headers
@@ -453,11 +454,11 @@ fn check_same_site(headers: &HeaderMap) -> Result<(), Problem> {
     }
     Err(Problem::forbidden(
         "wrong_origin",
-        "a change by cookie needs the header Origin",
+        "a change with a cookie requires the Origin header",
     ))
 }
 
-/// What every answer gets.
+/// Sets the headers that every response has.
 fn finalize_response(mut response: Response, path: &str, id: &str, secure: bool) -> Response {
     if let Some(mut problem) = response.extensions_mut().remove::<Problem>() {
         problem.request_id = Some(id.into());
@@ -495,12 +496,12 @@ fn finalize_response(mut response: Response, path: &str, id: &str, secure: bool)
 pub(crate) async fn not_found(headers: HeaderMap) -> Response {
     let problem = Problem::not_found(
         "no_such_path",
-        "nothing is served at this path; GET /api/openapi.json lists what is",
+        "no such path; GET /api/openapi.json lists all paths",
     );
     let accepts = headers
         .get(header::ACCEPT)
         .and_then(|kinds| kinds.to_str().ok());
-    // A person in a browser is told by a page.
+    // A browser gets an HTML page.
     if accepts.is_some_and(|kinds| kinds.contains("text/html")) {
         return page::error_page(&problem);
     }
@@ -511,11 +512,11 @@ pub(crate) async fn method_not_allowed() -> Problem {
     Problem::new(
         StatusCode::METHOD_NOT_ALLOWED,
         "wrong_method",
-        "this path is not served by that method; GET /api/openapi.json lists what is",
+        "method not allowed for this path; GET /api/openapi.json lists all paths",
     )
 }
 
-/// An empty answer of this status.
+/// An empty response with this status.
 pub(crate) fn empty_response(status: StatusCode) -> Response {
     let mut response = Response::new(Body::empty());
     *response.status_mut() = status;

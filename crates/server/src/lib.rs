@@ -1,18 +1,19 @@
-//! Sessions over HTTP, for many users at once.
+//! The Throughline HTTP server: sessions over HTTP for many users at once.
 //!
-//! [`Serving`] says what is served, to whom and within which limits; [`App`] is that at
-//! work, [`router`] the paths it answers at, and [`serve`] puts it behind a listener.
+//! [`ServerConfig`] holds the settings, [`App`] is the shared state of a running server, [`router`]
+//! builds the routes, and [`serve`] runs them on a listener.
 //!
-//! - `/api`: everything that can be done with sessions (`api`), described by OpenAPI.
-//! - `/api/events`: what happens, as it happens (`events`).
+//! - `/api`: the native REST API (`api`), described by OpenAPI.
+//! - `/api/events`: change events as server-sent events or over a WebSocket (`events`).
 //! - `/v1`: the OpenAI Conversations and Responses APIs (`openai`) on the same sessions.
-//! - `/mcp`: sessions and memory as tools of the Model Context Protocol, for agents.
-//! - `/store`: the store itself (`store`), for `tl` with a server's address.
-//! - `/`: the page (`page`).
+//! - `/mcp`: sessions and memory as Model Context Protocol tools, for agents.
+//! - `/store`: the store protocol (`store`), for `tl` running against a remote server.
+//! - `/`: the web page (`page`).
 //!
-//! Every request passes the guard once: hosts and origins, the caller, limits, a request
-//! id, a log line and a measurement. What a handler then gets is a [`Caller`], whose
-//! `Throughline` speaks on behalf of one owner and cannot see anybody else's sessions.
+//! Every request passes through the guard middleware once. It checks host and origin, authenticates
+//! the caller, applies rate limits and quotas, assigns a request id, writes a log line and records
+//! metrics. Handlers receive a [`Caller`] whose `Throughline` acts on behalf of one owner and
+//! cannot see any other owner's sessions.
 
 mod access_monitor;
 mod api;
@@ -52,7 +53,7 @@ pub use startup::serve_until_ready;
 use axum::Router;
 use axum::middleware::from_fn_with_state;
 
-/// Every path that is answered, behind the guard.
+/// Builds the router with all routes, wrapped in the guard middleware.
 pub fn router(app: &App) -> Router {
     let (api, document) = api::router();
     api.merge(api::openapi_router(document))

@@ -1,4 +1,4 @@
-//! Connections: accepting them, TLS, and letting go of them in an orderly way.
+//! Accepts connections, handles TLS, and shuts down gracefully.
 
 use std::io;
 use std::net::SocketAddr;
@@ -22,36 +22,36 @@ use tower::ServiceExt;
 
 use crate::{AccessMode, App, IssuedTokens, Limits, router};
 
-/// How long connections may take to end once the server is told to stop.
+/// How long connections may take to finish after a shutdown request.
 const CONNECTION_DRAIN_TIMEOUT: Duration = Duration::from_secs(10);
-/// How long turns under way may go on then.
+/// How long running turns may continue after a shutdown request.
 const TURN_DRAIN_TIMEOUT: Duration = Duration::from_secs(20);
-/// How long a TLS handshake may take.
+/// Timeout for a TLS handshake.
 const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(10);
-/// Streams of one HTTP/2 connection.
+/// Maximum concurrent streams per HTTP/2 connection.
 const MAX_HTTP2_STREAMS: u32 = 256;
-/// The most a connection buffers of what arrives; also the largest head of a request.
+/// Read buffer per connection; also the maximum size of a request's headers.
 const READ_BUFFER: usize = 64 * 1024;
-/// What an HTTP/2 peer may send of bodies before they are read, per connection.
+/// HTTP/2 flow-control window per connection.
 const HTTP2_WINDOW: u32 = 256 * 1024;
 
-/// Whom a request came from.
+/// The address of the connected peer.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Peer(pub(crate) SocketAddr);
 
-/// Why nothing can be served.
+/// Why the server cannot serve.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ServeError {
-    /// Everybody on the network would be the owner.
-    #[error("{0} can be reached by others, and there is no token that would keep them out")]
+    /// A public address without tokens would give everyone on the network the owner's access.
+    #[error("{0} is reachable from the network, and there is no token to protect it")]
     NoTokens(SocketAddr),
-    /// A file of TLS cannot be used.
+    /// A TLS certificate or key file cannot be used.
     #[error("{path} cannot be used for TLS: {why}")]
     Tls {
         /// The file.
         path: PathBuf,
-        /// Why not.
+        /// The reason.
         why: String,
     },
     /// The listener failed.
@@ -60,11 +60,12 @@ pub enum ServeError {
 }
 
 impl AccessMode {
-    /// Who may call at this address.
+    /// Determines the access mode for a listening address.
     ///
-    /// Only a loopback address is open, only while no token was ever made, and only
-    /// where neither a name nor a proxy was given for it (`named`): either means that
-    /// requests may come from elsewhere. Revoked and expired tokens keep it closed.
+    /// Access without a token is allowed only on a loopback address, only while no token was ever
+    /// created, and only if neither a host name nor a proxy is configured (`named`), since either
+    /// means that requests may come from elsewhere. Revoked and expired tokens still count as
+    /// created.
     pub fn for_address(
         address: SocketAddr,
         owner: Owner,
@@ -79,7 +80,7 @@ impl AccessMode {
     }
 }
 
-/// A certificate and its key.
+/// A TLS certificate and its key.
 #[derive(Clone)]
 pub struct Tls(TlsAcceptor);
 
@@ -90,7 +91,7 @@ impl std::fmt::Debug for Tls {
 }
 
 impl Tls {
-    /// Reads a chain of certificates and a key, both as PEM.
+    /// Reads a certificate chain and a private key from PEM files.
     pub fn from_pem_files(
         certificates: &std::path::Path,
         key: &std::path::Path,
@@ -103,7 +104,10 @@ impl Tls {
             .and_then(Iterator::collect::<Result<Vec<_>, _>>)
             .map_err(|error| wrong(certificates, error.to_string()))?;
         if chain.is_empty() {
-            return Err(wrong(certificates, "there is no certificate in it".into()));
+            return Err(wrong(
+                certificates,
+                "the file contains no certificate".into(),
+            ));
         }
         let secret =
             PrivateKeyDer::from_pem_file(key).map_err(|error| wrong(key, error.to_string()))?;
@@ -119,7 +123,7 @@ impl Tls {
     }
 }
 
-/// Serves until told to stop, then lets what is under way come to its end.
+/// Serves until `stop` resolves, then shuts down gracefully.
 pub async fn serve(
     listener: TcpListener,
     app: App,
@@ -146,8 +150,8 @@ pub async fn serve(
         let (stream, peer) = match accepted {
             Ok(accepted) => accepted,
             Err(error) => {
-                // Out of file handles, say: what is served goes on being served.
-                tracing::warn!(%error, "a connection cannot be accepted");
+                // Out of file handles, for example. Existing connections continue.
+                tracing::warn!(%error, "cannot accept a connection");
                 tokio::time::sleep(Duration::from_millis(50)).await;
                 continue;
             }
@@ -163,7 +167,7 @@ pub async fn serve(
     let left = tokio::time::timeout(CONNECTION_DRAIN_TIMEOUT, connections.drain());
     let (left, ()) = tokio::join!(left, app.finish_turns(TURN_DRAIN_TIMEOUT));
     if left.is_err() {
-        tracing::warn!("some connections had to be cut");
+        tracing::warn!("some connections had to be closed");
     }
     Ok(())
 }
@@ -186,7 +190,7 @@ fn connection_builder(limits: &Limits) -> Builder<TokioExecutor> {
     builder
 }
 
-/// The connections of a listener.
+/// The open connections of a listener.
 pub(crate) struct Connections {
     builder: Arc<Builder<TokioExecutor>>,
     graceful: GracefulShutdown,
@@ -200,12 +204,12 @@ impl Connections {
         }
     }
 
-    /// Waits until all have ended; none takes another request.
+    /// Stops accepting requests on all connections and waits until they have closed.
     pub(crate) async fn drain(self) {
         self.graceful.shutdown().await;
     }
 
-    /// Serves one connection to its end.
+    /// Serves one connection until it closes.
     pub(crate) fn serve_stream(
         &self,
         stream: TcpStream,
@@ -216,7 +220,7 @@ impl Connections {
         let builder = Arc::clone(&self.builder);
         let watcher = self.graceful.watcher();
         async move {
-            // Small answers should not wait for more to come.
+            // Small responses should not be delayed by Nagle's algorithm.
             let _ = stream.set_nodelay(true);
             match tls {
                 None => serve_connection(stream, peer, router, &builder, watcher).await,
@@ -226,8 +230,8 @@ impl Connections {
                         Ok(Ok(stream)) => {
                             serve_connection(stream, peer, router, &builder, watcher).await;
                         }
-                        Ok(Err(error)) => tracing::debug!(%error, "a TLS handshake failed"),
-                        Err(_) => tracing::debug!("a TLS handshake took too long"),
+                        Ok(Err(error)) => tracing::debug!(%error, "TLS handshake failed"),
+                        Err(_) => tracing::debug!("TLS handshake timed out"),
                     }
                 }
             }
@@ -253,6 +257,6 @@ async fn serve_connection<S>(
         .serve_connection_with_upgrades(TokioIo::new(stream), service)
         .into_owned();
     if let Err(error) = watcher.watch(connection).await {
-        tracing::debug!(%error, "a connection broke");
+        tracing::debug!(%error, "connection failed");
     }
 }

@@ -1,4 +1,4 @@
-//! The Model Context Protocol at `/mcp`, on behalf of the caller.
+//! The Model Context Protocol endpoint at `/mcp`, acting on behalf of the caller.
 
 use axum::Router;
 use axum::body::Body;
@@ -22,7 +22,7 @@ async fn handle_mcp(
 ) -> Result<Response, Problem> {
     let (parts, sent) = request.into_parts();
     let most = app.limits().body_bytes;
-    // Read here, where half-sent bodies cost no memory.
+    // Read the body here, where incomplete bodies do not use memory.
     let bytes = read_body(Request::from_parts(parts.clone(), sent), &app, most).await?;
     check_nesting(&bytes)?;
     let request = Request::from_parts(parts, Body::from(bytes));

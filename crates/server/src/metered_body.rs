@@ -1,5 +1,5 @@
-//! Response bodies that hold what they were granted until they are sent, and that end when
-//! whoever reads them may no longer do so.
+//! Response bodies that hold quota permits until they are sent, and that end when the reader's
+//! access ends.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -14,17 +14,17 @@ use crate::access_monitor::AccessEndReason;
 use crate::guard::StreamSlot;
 use crate::quota::QuotaPermit;
 
-/// Bodies larger than this are counted until they are sent.
+/// Bodies larger than this count against the quota until they are sent.
 pub(crate) const METERED_MIN_BYTES: u64 = 16 * 1024;
 
-/// How a body ends when its reader may no longer read.
+/// How a body ends when its reader's access ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum CloseMode {
     /// With an event named `closed`.
     Event,
-    /// With the error event of OpenAI's streams.
+    /// With the error event of OpenAI streams.
     OpenAiError,
-    /// In the middle, so that nobody takes it for whole.
+    /// With an abort, so that nobody takes the body for complete.
     Abort,
 }
 
@@ -44,7 +44,7 @@ impl CloseMode {
     }
 }
 
-/// A body that holds shares of what is limited.
+/// A response body that holds quota permits.
 pub(crate) struct MeteredBody {
     inner: Body,
     _permits: Vec<QuotaPermit>,
@@ -55,13 +55,13 @@ pub(crate) struct MeteredBody {
 struct StreamAccess {
     ended: Pin<Box<dyn Future<Output = AccessEndReason> + Send>>,
     close_mode: CloseMode,
-    /// Events that have passed.
+    /// Number of events sent.
     events: u64,
     _slot: Arc<StreamSlot>,
 }
 
 impl MeteredBody {
-    /// A body that holds these until it is sent.
+    /// Wraps a body so that it holds the permits until it is sent.
     pub(crate) fn with_permits(inner: Body, shares: Vec<QuotaPermit>) -> Body {
         Body::new(Self {
             inner,
@@ -71,7 +71,7 @@ impl MeteredBody {
         })
     }
 
-    /// A stream that ends when its reader may no longer read.
+    /// Wraps a stream so that it ends when its reader's access ends.
     pub(crate) fn for_stream(inner: Body, slot: Arc<StreamSlot>, closing: CloseMode) -> Body {
         Body::new(Self {
             inner,
@@ -104,7 +104,7 @@ impl HttpBody for MeteredBody {
         {
             this.done = true;
             let last = access.close_mode.final_frame(end, access.events);
-            // What it was reading from need not be kept for a slow reader.
+            // Drop the source now: a slow reader must not keep it alive.
             this.inner = Body::empty();
             return Poll::Ready(Some(match last {
                 Some(last) => Ok(Frame::data(last)),

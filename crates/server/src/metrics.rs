@@ -1,4 +1,4 @@
-//! What is measured, for Prometheus.
+//! Prometheus metrics.
 
 use std::sync::atomic::AtomicU64;
 use std::time::Duration;
@@ -23,19 +23,19 @@ struct RouteLabels {
     route: String,
 }
 
-/// Everything that is counted.
+/// All metrics of the server.
 #[derive(Debug)]
 pub(crate) struct Metrics {
     registry: Registry,
     requests: Family<RequestLabels, Counter>,
     request_seconds: Family<RouteLabels, Histogram>,
-    /// Readers of events at the moment.
+    /// Current event subscribers.
     pub(crate) subscribers: Gauge,
-    /// Turns under way.
+    /// Running turns.
     pub(crate) turns: Gauge,
-    /// Turns that ended without a whole answer.
+    /// Turns that ended without a complete answer.
     pub(crate) failed_turns: Counter<u64, AtomicU64>,
-    /// Readers of events that had to be told they were too far behind.
+    /// Event subscribers that fell too far behind and had to be reset.
     pub(crate) lagged_subscribers: Counter<u64, AtomicU64>,
 }
 
@@ -62,23 +62,23 @@ impl Metrics {
         );
         registry.register(
             "request_seconds",
-            "Time until the answer began, by route",
+            "Time until the response started, by route",
             metrics.request_seconds.clone(),
         );
         registry.register(
             "subscribers",
-            "Readers of events at the moment",
+            "Current event subscribers",
             metrics.subscribers.clone(),
         );
-        registry.register("turns", "Turns under way", metrics.turns.clone());
+        registry.register("turns", "Running turns", metrics.turns.clone());
         registry.register(
             "failed_turns",
-            "Turns that ended without a whole answer",
+            "Turns that ended without a complete answer",
             metrics.failed_turns.clone(),
         );
         registry.register(
             "subscribers_behind",
-            "Readers of events that were too far behind",
+            "Event subscribers that fell too far behind",
             metrics.lagged_subscribers.clone(),
         );
         Self {
@@ -87,8 +87,8 @@ impl Metrics {
         }
     }
 
-    /// Notes a request that was answered. The route is the pattern and not the path: there
-    /// are few of them, and no ids in them.
+    /// Records an answered request. The label is the route pattern, not the path: there are few
+    /// patterns, and they contain no ids.
     pub(crate) fn record_response(&self, method: &str, route: &str, status: u16, took: Duration) {
         self.requests
             .get_or_create(&RequestLabels {
@@ -104,7 +104,7 @@ impl Metrics {
             .observe(took.as_secs_f64());
     }
 
-    /// All of it as Prometheus reads it.
+    /// Encodes all metrics in the OpenMetrics text format.
     pub(crate) fn to_openmetrics(&self) -> Result<String, std::fmt::Error> {
         let mut text = String::new();
         encode(&mut text, &self.registry)?;

@@ -1,7 +1,6 @@
-//! What went wrong, as `application/problem+json`: the one place where errors become
-//! statuses.
+//! Errors as `application/problem+json`: the one place where errors become HTTP statuses.
 //!
-//! The `code` is stable and for programs; `detail` is for people and may change.
+//! `code` is stable and meant for programs; `detail` is for people and may change.
 
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
@@ -12,34 +11,34 @@ use utoipa::ToSchema;
 
 use crate::ResponderError;
 
-/// What went wrong.
+/// An error response.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, ToSchema)]
 pub struct Problem {
     /// The HTTP status.
     #[serde(serialize_with = "serialize_status")]
     #[schema(value_type = u16, example = 409)]
     pub status: StatusCode,
-    /// What it is called, for programs: never changes.
+    /// Stable error code, for programs.
     #[schema(value_type = String, example = "head_moved")]
     pub code: &'static str,
-    /// What kind of thing it is, in a few words.
+    /// Short, general name of the error.
     #[schema(value_type = String)]
     pub title: &'static str,
     /// What went wrong and what to do about it.
     #[schema(value_type = String)]
     pub detail: Box<str>,
-    /// The session's last entry, where the caller believed in another.
+    /// The session's current last entry, where the caller expected another.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<u64>)]
     pub head: Option<Seq>,
-    /// The session that has what the caller wanted.
+    /// The session that already holds the requested key.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>)]
     pub held_by: Option<SessionId>,
-    /// After how many seconds it is worth trying again.
+    /// Seconds after which a retry makes sense.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub retry_after: Option<u32>,
-    /// The id of the request, to find it in the logs.
+    /// The request's id, to find it in the logs.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>)]
     pub request_id: Option<Box<str>>,
@@ -50,7 +49,7 @@ fn serialize_status<S: serde::Serializer>(status: &StatusCode, to: S) -> Result<
     to.serialize_u16(status.as_u16())
 }
 
-/// The status of each kind of failure.
+/// Maps each error kind to its status.
 fn status_for_kind(kind: ErrorKind) -> StatusCode {
     match kind {
         ErrorKind::NotFound => StatusCode::NOT_FOUND,
@@ -61,7 +60,7 @@ fn status_for_kind(kind: ErrorKind) -> StatusCode {
     }
 }
 
-/// What a failure is called where nothing more exact is known.
+/// The error code where nothing more specific is known.
 fn default_code(kind: ErrorKind) -> &'static str {
     match kind {
         ErrorKind::NotFound => "not_found",
@@ -73,7 +72,7 @@ fn default_code(kind: ErrorKind) -> &'static str {
 }
 
 impl Problem {
-    /// A problem of this status and code.
+    /// Creates a problem with this status and code.
     pub fn new(status: StatusCode, code: &'static str, detail: impl Into<String>) -> Self {
         Self {
             status,
@@ -87,27 +86,27 @@ impl Problem {
         }
     }
 
-    /// What was sent makes no sense.
+    /// The request is malformed (400).
     pub fn bad_request(code: &'static str, detail: impl Into<String>) -> Self {
         Self::new(StatusCode::BAD_REQUEST, code, detail)
     }
 
-    /// What was sent is understood and cannot be done.
+    /// The request is well-formed and cannot be carried out (422).
     pub fn invalid(detail: impl Into<String>) -> Self {
         Self::new(StatusCode::UNPROCESSABLE_ENTITY, "invalid", detail)
     }
 
-    /// There is no such thing, or it is somebody else's.
+    /// The resource does not exist or belongs to another owner (404).
     pub fn not_found(code: &'static str, detail: impl Into<String>) -> Self {
         Self::new(StatusCode::NOT_FOUND, code, detail)
     }
 
-    /// The caller may not do that.
+    /// The caller may not do this (403).
     pub fn forbidden(code: &'static str, detail: impl Into<String>) -> Self {
         Self::new(StatusCode::FORBIDDEN, code, detail)
     }
 
-    /// The same, worth trying again after a while.
+    /// Sets `Retry-After`.
     #[must_use]
     pub fn with_retry_after(self, seconds: u32) -> Self {
         Self {
@@ -200,7 +199,7 @@ impl From<StoreError> for Problem {
             _ => {}
         }
         if problem.status.is_server_error() {
-            // What cannot be decoded may be quoted in the detail, and is not logged.
+            // The detail of a decoding error may quote stored content, so it is not logged.
             let detail = match problem.code {
                 "damaged" => "",
                 _ => &*problem.detail,
@@ -232,7 +231,7 @@ impl From<ResponderError> for Problem {
     }
 }
 
-/// Why a model gave no answer, or no whole one.
+/// Why a model returned no answer or an incomplete one.
 impl From<&ModelError> for Problem {
     fn from(error: &ModelError) -> Self {
         let (status, code) = match error.kind() {
@@ -260,7 +259,7 @@ fn memory_error_code(error: &MemoryError) -> &'static str {
     }
 }
 
-/// An error with what lies under it, on one line.
+/// Formats an error and its sources on one line.
 fn format_error_chain(error: &dyn std::error::Error) -> String {
     let mut text = error.to_string();
     let mut cause = error.source();
@@ -292,7 +291,7 @@ impl IntoResponse for Problem {
                 HeaderValue::from_static("Bearer realm=\"throughline\""),
             );
         }
-        // For the guard, which knows the request's id and who asked.
+        // For the guard, which adds the request id and picks the format.
         response.extensions_mut().insert(self);
         response
     }

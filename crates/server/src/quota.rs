@@ -1,6 +1,6 @@
-//! Caps on what is under way at once: for each caller, and for everybody together.
+//! Quotas for concurrent use of a resource, per caller and in total.
 //!
-//! Invariant: whatever was taken is given back when its [`Share`] is dropped.
+//! Invariant: whatever was acquired is released when its [`QuotaPermit`] is dropped.
 
 use std::collections::HashMap;
 use std::net::IpAddr;
@@ -11,20 +11,20 @@ use throughline::Owner;
 
 use crate::{Cap, Problem};
 
-/// Whom use is counted for.
+/// Whom usage is counted for.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum CallerKey {
-    /// The owner of a token, whomever it calls on behalf of.
+    /// The owner of a token, even when it acts on behalf of another.
     Owner(Owner),
-    /// Somebody without a token.
+    /// A caller without a token, by address.
     Address(IpAddr),
 }
 
-/// Something there is a limited amount of.
+/// A limited resource.
 #[derive(Debug)]
 pub(crate) struct Quota {
     cap: Cap,
-    /// The code and explanation for a caller that has too much.
+    /// Error code and description for a caller over its cap.
     code: &'static str,
     resource: &'static str,
     usage: Mutex<Usage>,
@@ -50,7 +50,7 @@ impl Quota {
         self.usage.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Takes an amount for a caller, or says why not.
+    /// Acquires an amount for a caller, or returns why it was refused.
     pub(crate) fn acquire(
         self: &Arc<Self>,
         caller: &CallerKey,
@@ -66,7 +66,7 @@ impl Quota {
     }
 }
 
-/// What a caller has taken, until this is dropped.
+/// An amount held by a caller until this is dropped.
 #[derive(Debug)]
 pub(crate) struct QuotaPermit {
     quota: Arc<Quota>,
@@ -75,7 +75,7 @@ pub(crate) struct QuotaPermit {
 }
 
 impl QuotaPermit {
-    /// Takes more.
+    /// Acquires more.
     pub(crate) fn grow(&mut self, amount: usize) -> Result<(), Problem> {
         let cap = self.quota.cap;
         let mut usage = self.quota.usage();
@@ -85,7 +85,7 @@ impl QuotaPermit {
                 StatusCode::TOO_MANY_REQUESTS,
                 self.quota.code,
                 format!(
-                    "one caller may have {} {} at once; finish some first",
+                    "each caller may have {} {} at once; wait for some to finish",
                     cap.per_caller, self.quota.resource
                 ),
             );
@@ -96,7 +96,7 @@ impl QuotaPermit {
                 StatusCode::SERVICE_UNAVAILABLE,
                 "overloaded",
                 format!(
-                    "the server has {} {} under way, as many as it takes; try again soon",
+                    "the server is at its limit of {} {}; try again soon",
                     cap.total, self.quota.resource
                 ),
             );
@@ -132,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn one_caller_cannot_take_what_is_for_all_and_gives_back_what_it_took() {
+    fn one_caller_cannot_exhaust_a_quota_and_permits_are_released() {
         let cap = Cap {
             total: 5,
             per_caller: 3,

@@ -1,5 +1,4 @@
-//! How often one caller may call, and how often a login may fail. Both are counted by this
-//! server alone.
+//! Rate limits per caller and backoff for failed logins. Both are counted per server process.
 
 use std::collections::HashMap;
 use std::net::IpAddr;
@@ -14,26 +13,26 @@ use throughline::{Owner, TokenId};
 
 use crate::RateLimit;
 
-/// After so many requests, callers that have long been quiet are forgotten.
+/// Number of requests after which idle callers are removed.
 const CLEANUP_INTERVAL: u32 = 4_096;
-/// How much more often a service may call, for all of its users, than one user may.
+/// How much higher the rate of a service token is, for all of its users together, than one user's.
 const SERVICE_RATE_FACTOR: u32 = 4;
 
 /// Whose requests are counted together.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum RateKey {
-    /// A user, also one of a service's.
+    /// A user, including one that a service acts for.
     Owner(Owner),
-    /// A service's token, whomever it calls on behalf of.
+    /// A service token, regardless of the user it acts for.
     Service(TokenId),
-    /// Somebody without a token.
+    /// A caller without a token, by address.
     Address(IpAddr),
-    /// Somebody without a token who looks at the login page: apart, so that a flood of
-    /// other requests leaves it alone.
+    /// The login page for a caller without a token, counted separately so that a flood of other
+    /// requests does not block logins.
     Login(IpAddr),
 }
 
-/// Counts requests by caller.
+/// Counts requests per caller.
 #[derive(Debug)]
 pub(crate) struct CallerRateLimiter {
     limiters: Option<Limiters>,
@@ -67,8 +66,7 @@ impl CallerRateLimiter {
         }
     }
 
-    /// Lets one more request of a caller through, or tells in how many seconds it may
-    /// come again.
+    /// Admits one more request of a caller, or returns after how many seconds to retry.
     pub(crate) fn check(&self, caller: &RateKey) -> Result<(), u32> {
         let Some(limiters) = &self.limiters else {
             return Ok(());
@@ -93,13 +91,13 @@ fn whole_seconds(wait: Duration) -> u32 {
     u32::try_from(seconds).unwrap_or(u32::MAX)
 }
 
-/// Logins of an address that may fail before it has to wait.
+/// Failed logins per address before it has to wait.
 const FREE_FAILURES: u32 = 5;
-/// The longest wait after a failed login.
+/// Maximum wait after a failed login.
 const MAX_LOGIN_WAIT: Duration = Duration::from_secs(60);
-/// After so long without a failure, an address starts anew.
+/// Time without a failure after which an address is reset.
 const FAILURE_TTL: Duration = Duration::from_secs(900);
-/// Addresses that are remembered.
+/// Maximum number of tracked addresses.
 const MAX_TRACKED_ADDRESSES: usize = 10_000;
 
 /// Makes an address wait longer after each failed login: 1 s, 2 s, 4 s, up to a minute.
@@ -127,7 +125,7 @@ impl LoginBackoff {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Lets an address try, or tells in how many seconds it may.
+    /// Admits a login attempt, or returns after how many seconds to retry.
     pub(crate) fn check(&self, address: IpAddr) -> Result<(), u32> {
         let failures = self.failures().get(&address).copied();
         let left = failures.map_or(Duration::ZERO, |failures| {
@@ -140,7 +138,7 @@ impl LoginBackoff {
         }
     }
 
-    /// A login failed.
+    /// Records a failed login.
     pub(crate) fn record_failure(&self, address: IpAddr) {
         let mut all = self.failures();
         if all.len() >= MAX_TRACKED_ADDRESSES && !all.contains_key(&address) {
@@ -164,7 +162,7 @@ impl LoginBackoff {
         failures.last = now;
     }
 
-    /// A login succeeded.
+    /// Records a successful login.
     pub(crate) fn record_success(&self, address: IpAddr) {
         self.failures().remove(&address);
     }
@@ -175,7 +173,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn failed_logins_make_their_address_wait_and_no_other() {
+    fn failed_logins_delay_only_their_address() {
         let logins = LoginBackoff::default();
         let (one, other): (IpAddr, IpAddr) =
             ("192.0.2.1".parse().unwrap(), "192.0.2.2".parse().unwrap());

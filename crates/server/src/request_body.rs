@@ -1,11 +1,11 @@
-//! Reading request bodies without keeping them in memory while they arrive.
+//! Reads request bodies without holding them in memory while they arrive.
 //!
-//! A small body is read into memory. A larger one goes to a temporary file that has no name,
-//! so that only this process can read it and nothing is left after a crash; when it is
-//! complete it is read back, as soon as there is memory for it.
+//! A small body is read into memory. A larger one goes to an unnamed temporary file, so that only
+//! this process can read it and nothing is left after a crash; once complete, it is read back when
+//! there is memory for it.
 //!
-//! Invariants: what half-sent bodies cost in memory does not depend on their size; bytes are
-//! counted for their caller until the request is answered.
+//! Invariants: the memory used by incomplete bodies does not depend on their size; bytes count
+//! against their caller's quota until the request is answered.
 
 use std::fs::File;
 use std::io::{self, Read, Seek, Write};
@@ -21,7 +21,7 @@ use tokio::sync::OwnedSemaphorePermit;
 use crate::quota::{CallerKey, QuotaPermit};
 use crate::{App, Problem};
 
-/// Bodies up to this size stay in memory; of larger ones so much is in memory at a time.
+/// Bodies up to this size stay in memory; larger ones are spooled in chunks of this size.
 const MAX_IN_MEMORY: usize = 64 * 1024;
 
 /// What a request holds until it is answered.
@@ -48,7 +48,7 @@ impl InFlightRequest {
     }
 }
 
-/// The whole body, if it is not too much and comes in time.
+/// Reads the whole body, within the size limit and the timeout.
 pub(crate) async fn read_body(
     request: Request,
     app: &App,
@@ -64,7 +64,10 @@ pub(crate) async fn read_body(
     }
     let flight = request.extensions().get::<Arc<InFlightRequest>>().cloned();
     let Some(flight) = flight else {
-        return Err(Problem::bad_request("body_cut_off", "there was no guard"));
+        return Err(Problem::bad_request(
+            "body_cut_off",
+            "the request did not pass the guard",
+        ));
     };
     let mut share = app.body_quota.acquire(&flight.caller, 0)?;
     let arrived = receive_body(request.into_body(), app, most, &mut share);
@@ -108,7 +111,7 @@ async fn receive_body(
     let mut total = 0;
     while let Some(frame) = body.frame().await {
         let frame = frame.map_err(|error| {
-            Problem::bad_request("body_cut_off", format!("the body broke off: {error}"))
+            Problem::bad_request("body_cut_off", format!("the body was cut off: {error}"))
         })?;
         let Ok(data) = frame.into_data() else {
             continue;
@@ -137,11 +140,11 @@ fn body_too_large(most: usize) -> Problem {
     Problem::new(
         StatusCode::PAYLOAD_TOO_LARGE,
         "body_too_large",
-        format!("a body here has at most {most} bytes"),
+        format!("the body is too large: at most {most} bytes"),
     )
 }
 
-/// A body on its way to the disk.
+/// A body being written to disk.
 struct Spool {
     file: File,
     bytes: usize,
@@ -149,7 +152,7 @@ struct Spool {
 
 impl Spool {
     async fn create(folder: Option<PathBuf>) -> Result<Self, Problem> {
-        // Without a name, and readable by nobody else.
+        // Unnamed, and readable by nobody else.
         let file = run_blocking_io(move || match folder {
             Some(folder) => tempfile::tempfile_in(folder),
             None => tempfile::tempfile(),
@@ -189,11 +192,11 @@ async fn run_blocking_io<T: Send + 'static>(
         Ok(Err(error)) => error.to_string(),
         Err(error) => error.to_string(),
     };
-    tracing::error!(error = failed, "a large body cannot be written to disk");
+    tracing::error!(error = failed, "cannot write a large body to disk");
     Err(Problem::new(
         StatusCode::SERVICE_UNAVAILABLE,
         "no_room",
-        format!("there is no room on disk for a large body: {failed}"),
+        format!("not enough disk space for a large body: {failed}"),
     )
     .with_retry_after(5))
 }

@@ -1,5 +1,6 @@
-//! Who answers in a session. The program knows how models are connected; the server
-//! asks it.
+//! Interface to the models and agents that answer turns.
+//!
+//! The server does not know how models are connected; the program implements [`ResponderRegistry`].
 
 use std::fmt::Debug;
 
@@ -7,22 +8,22 @@ use async_trait::async_trait;
 use throughline::llm::OFFLINE_MODEL;
 use throughline::{Responder, Session};
 
-/// Finds who answers in a session.
+/// Provides the responders that answer in sessions.
 #[async_trait]
 pub trait ResponderRegistry: Debug + Send + Sync {
-    /// Who answers in this session, or in one that is yet to be made: its agent, its policy
-    /// and its model, but for what a caller chooses.
+    /// Returns the responder for a session, existing or about to be created: its agent, policy and
+    /// model, with the caller's choices applied.
     ///
-    /// What a session says of itself came over the network, and so did the choice: neither
-    /// may decide which files of this machine are read, or where keys are sent.
+    /// The session's settings and the choices come from the network: neither may decide which local
+    /// files are read or where keys are sent.
     async fn responder(
         &self,
         session: Option<&Session>,
         choice: &ResponderChoice,
     ) -> Result<Responder, ResponderError>;
 
-    /// The models that may be chosen, the usual one first: `anthropic/claude-sonnet-4-5`,
-    /// `offline`. There is always one.
+    /// The models that may be chosen, the default first, such as `anthropic/claude-sonnet-4-5` or
+    /// `offline`. Never empty.
     fn models(&self) -> Vec<String>;
 
     /// The agents that may be chosen.
@@ -30,13 +31,13 @@ pub trait ResponderRegistry: Debug + Send + Sync {
         Vec::new()
     }
 
-    /// Whether somebody said which models may be chosen, so that others are refused to
-    /// clients of other servers too, who always name one.
+    /// Whether the choice of models is restricted by configuration. If so, OpenAI clients, which
+    /// always name a model, may only name one of these.
     fn restricts_models(&self) -> bool {
         false
     }
 
-    /// What is connected where a session says nothing of it; none for the offline agent.
+    /// The default model for a session without one; `None` for the offline agent.
     fn default_model(&self) -> Option<String> {
         self.models()
             .into_iter()
@@ -45,18 +46,18 @@ pub trait ResponderRegistry: Debug + Send + Sync {
     }
 }
 
-/// Whom a caller wants to be answered by, as far as they say so.
+/// The model and agent a caller chose for a turn, if any.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct ResponderChoice {
-    /// The model, by one of the names in [`Voices::models`].
+    /// The model: one of [`ResponderRegistry::models`].
     pub model: Option<String>,
-    /// The agent, by one of the names in [`Voices::agents`].
+    /// The agent: one of [`ResponderRegistry::agents`].
     pub agent: Option<String>,
 }
 
 impl ResponderChoice {
-    /// The id of the chosen model among these: by its whole id, or by its name alone where
-    /// only one has it.
+    /// Resolves the chosen model among these ids: by its full id, or by its name alone if only one
+    /// model has that name.
     pub fn resolve_model(&self, ids: &[String]) -> Result<Option<String>, ResponderError> {
         let Some(named) = &self.model else {
             return Ok(None);
@@ -76,35 +77,35 @@ impl ResponderChoice {
     }
 }
 
-/// Why nobody can answer.
+/// Why no responder is available.
 #[derive(Debug, thiserror::Error)]
 pub enum ResponderError {
-    /// The session wants what cannot be had.
+    /// The session's settings cannot be satisfied.
     #[error("{0}")]
     Invalid(String),
-    /// The caller chose a model that is not offered.
-    #[error("there is no model {named:?} here; there are {known}")]
+    /// The chosen model is not offered.
+    #[error("unknown model {named:?}; available: {known}")]
     NoSuchModel {
-        /// What they called it.
+        /// The chosen name.
         named: String,
-        /// What there is.
+        /// The models on offer.
         known: String,
     },
-    /// The caller chose an agent that is not offered.
-    #[error("there is no agent {named:?} here; there are {known}")]
+    /// The chosen agent is not offered.
+    #[error("unknown agent {named:?}; available: {known}")]
     NoSuchAgent {
-        /// What they called it.
+        /// The chosen name.
         named: String,
-        /// What there is.
+        /// The agents on offer.
         known: String,
     },
-    /// The store failed meanwhile.
+    /// The store failed.
     #[error(transparent)]
     Engine(#[from] throughline::Error),
 }
 
 impl ResponderError {
-    /// An agent that is not among these.
+    /// The error for an agent that is not among these.
     pub fn no_such_agent(named: &str, known: &[String]) -> Self {
         Self::NoSuchAgent {
             named: named.to_owned(),
@@ -116,7 +117,7 @@ impl ResponderError {
     }
 }
 
-/// Nobody but the offline agent.
+/// A registry with the offline agent only.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct OfflineRegistry;
 
@@ -131,14 +132,14 @@ impl ResponderRegistry for OfflineRegistry {
         if let Some(agent) = &choice.agent {
             return Err(ResponderError::no_such_agent(agent, &[]));
         }
-        let mut voice = Responder::offline();
+        let mut responder = Responder::offline();
         if let Some(session) = session
             && let Some(text) = session.policy_document().await?
         {
-            let policy = voice.policy.with_spec(&text);
-            voice.policy = policy.map_err(throughline::Error::from)?;
+            let policy = responder.policy.with_spec(&text);
+            responder.policy = policy.map_err(throughline::Error::from)?;
         }
-        Ok(voice)
+        Ok(responder)
     }
 
     fn models(&self) -> Vec<String> {
@@ -151,7 +152,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_model_is_chosen_by_its_id_or_by_a_name_that_only_it_has() {
+    fn a_model_is_chosen_by_id_or_unique_name() {
         let ids = ["a/small", "b/small", "a/large", "offline"].map(str::to_owned);
         let chosen = |name: &str| {
             let choice = ResponderChoice {
@@ -171,9 +172,7 @@ mod tests {
             let error = chosen(name).unwrap_err().to_string();
             assert_eq!(
                 error,
-                format!(
-                    "there is no model {name:?} here; there are a/small, b/small, a/large, offline"
-                )
+                format!("unknown model {name:?}; available: a/small, b/small, a/large, offline")
             );
         }
     }

@@ -1,7 +1,7 @@
-//! What a server answers before its store can be used.
+//! Answers requests while the store is not available yet.
 //!
-//! The process lives and listens, so that `/health` is answered; everything else, `/ready`
-//! among it, is 503 and worth trying again.
+//! The process listens right away so that `/health` succeeds; every other path, including `/ready`,
+//! returns 503 with `Retry-After`.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,10 +15,10 @@ use tokio::sync::Semaphore;
 use crate::listen::Connections;
 use crate::{Limits, Problem, Tls, api};
 
-/// How long connections of this time may take to end once the store is there.
+/// How long connections from the startup phase may take to finish once the store is available.
 const CONNECTION_DRAIN_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Answers that the store is not ready until `ready` is done; gives what that came to.
+/// Serves startup responses until `ready` resolves, then returns its output.
 pub async fn serve_until_ready<T>(
     listener: &TcpListener,
     tls: Option<&Tls>,
@@ -30,7 +30,7 @@ pub async fn serve_until_ready<T>(
             Problem::new(
                 StatusCode::SERVICE_UNAVAILABLE,
                 "unavailable",
-                "the server has started, and its store cannot be reached yet",
+                "the server has started, but its store is not available yet",
             )
             .with_retry_after(1)
         });
@@ -45,7 +45,7 @@ pub async fn serve_until_ready<T>(
         };
         let (permit, accepted) = tokio::select! {
             done = &mut ready => {
-                // New connections need not wait for these to end.
+                // New connections need not wait for these to finish.
                 tokio::spawn(async move {
                     let _ = tokio::time::timeout(CONNECTION_DRAIN_TIMEOUT, connections.drain()).await;
                 });
@@ -62,7 +62,7 @@ pub async fn serve_until_ready<T>(
                 });
             }
             Err(error) => {
-                tracing::warn!(%error, "a connection cannot be accepted");
+                tracing::warn!(%error, "cannot accept a connection");
                 tokio::time::sleep(Duration::from_millis(50)).await;
             }
         }

@@ -1,12 +1,12 @@
--- Whose sessions these are. Everything else is keyed by the owner's number.
+-- The owners of sessions. Everything else refers to an owner by row id.
 CREATE TABLE owner (
     pk INTEGER PRIMARY KEY,
     id TEXT NOT NULL UNIQUE
 ) STRICT;
 
--- One row a session. `owner`, `id`, `key`, `parent`, `shared`, `trashed_at`, `gone` and
--- `head_entry` are facts; every other column is the session's card, folded from its log
--- inside the transaction of each append, and can be made again from it.
+-- One row per session. `owner`, `id`, `key`, `parent`, `shared`, `trashed_at`, `gone` and
+-- `head_entry` are primary data; every other column is derived session info, folded from the
+-- log inside the transaction of each append, and can be rebuilt from it.
 CREATE TABLE session (
     pk INTEGER PRIMARY KEY,
     owner INTEGER NOT NULL REFERENCES owner (pk),
@@ -50,7 +50,7 @@ CREATE UNIQUE INDEX session_id ON session (owner, id) WHERE gone = 0;
 -- A key is free again once its session is in the trash.
 CREATE UNIQUE INDEX session_key ON session (owner, key)
     WHERE key IS NOT NULL AND trashed_at IS NULL AND gone = 0;
--- The listing's order, so that a page is a walk along this index.
+-- In listing order, so that a page is one range scan of this index.
 CREATE INDEX session_activity ON session (owner, last_activity, id)
     WHERE trashed_at IS NULL AND gone = 0;
 CREATE INDEX session_trash ON session (owner, trashed_at)
@@ -61,20 +61,20 @@ CREATE INDEX session_archived ON session (owner, last_activity, id)
 CREATE INDEX session_name ON session (owner, name) WHERE name IS NOT NULL;
 CREATE INDEX session_parent ON session (owner, parent) WHERE parent IS NOT NULL;
 
--- How each session was born. Apart from `session` because appends rewrite that row.
+-- The header of each session. Separate from `session` because appends rewrite that row.
 CREATE TABLE birth (
     session INTEGER PRIMARY KEY REFERENCES session (pk),
     json TEXT NOT NULL
 ) STRICT;
 
--- The log, in order of arrival: whoever appends writes to the end of one B-tree, and a
--- commit touches few pages however many sessions it is for. Within a log, entries are
--- found by their links. `back` is the entry before; `jump` is the one whose number is
--- this one's with its lowest set bit cleared, so that any entry is a few steps from any
--- later one. A fork's first own entry leads back into the log it was forked from.
--- The payload is the JSON of docs/data-model.md and is never written anew, since the
--- digest is over its bytes. It stands last, so that following links does not read it. No foreign keys here: they
--- would cost a look-up each for every entry, and `tl doctor` checks the same and more.
+-- The log, in order of arrival: appends go to the end of one B-tree, and a commit touches few
+-- pages however many sessions it is for. Within a log, entries are found by their skip-list
+-- links. `back` is the entry before; `jump` is the one whose number is this one's with its
+-- lowest set bit cleared, so that any entry is O(log n) steps from any later one. A fork's
+-- first own entry links back into the log it was forked from. The payload is the JSON of
+-- docs/data-model.md and is never re-encoded, since the digest covers its bytes. It is the last
+-- column, so that following links does not read it. There are no foreign keys: they would cost
+-- a lookup for every entry, and `tl doctor` checks the same and more.
 CREATE TABLE entry (
     pk INTEGER PRIMARY KEY,
     session INTEGER NOT NULL,
@@ -87,12 +87,12 @@ CREATE TABLE entry (
     payload TEXT NOT NULL
 ) STRICT;
 
--- Recognises a repeated append. Not unique: ids are the callers' own, and one owner's
--- must not be able to collide with another's.
+-- Recognises a repeated append. Not unique: ids are chosen by callers, and one owner's must not
+-- be able to collide with another's.
 CREATE INDEX entry_id ON entry (id, session, seq);
 
--- Which sessions' entries a fork shares: those up to `upto`, from where the row before
--- ends, are `base`'s. Reading needs only the links; this is for knowing what must stay.
+-- Which sessions' entries a fork shares: those up to `upto`, from where the previous row ends,
+-- belong to `base`. Reading needs only the links; this records which entries must be retained.
 CREATE TABLE inherits (
     session INTEGER NOT NULL REFERENCES session (pk),
     upto INTEGER NOT NULL,
@@ -102,15 +102,14 @@ CREATE TABLE inherits (
 
 CREATE INDEX inherits_base ON inherits (base, upto);
 
--- Derived: what stands at the head of a session (pins, decisions, checkpoints), where
--- anything does.
+-- Derived: the session state at the head (pins, decisions, checkpoints), if not empty.
 CREATE TABLE standing (
     session INTEGER PRIMARY KEY REFERENCES session (pk),
     json TEXT NOT NULL
 ) STRICT;
 
--- Derived: the record at every so many entries and at a fork's first, so that a fork
--- anywhere in a log costs the same.
+-- Derived: snapshots of the record at regular intervals and at each fork's first entry, so that
+-- forking anywhere in a log costs the same.
 CREATE TABLE snapshot (
     session INTEGER NOT NULL REFERENCES session (pk),
     seq INTEGER NOT NULL,
@@ -128,7 +127,7 @@ CREATE TABLE session_tag (
 
 CREATE INDEX session_tag_session ON session_tag (session);
 
--- Attachments, once by content. Each owner has their own.
+-- Attachments, deduplicated by content per owner.
 CREATE TABLE blob (
     pk INTEGER PRIMARY KEY,
     owner INTEGER NOT NULL REFERENCES owner (pk),
@@ -137,7 +136,7 @@ CREATE TABLE blob (
     UNIQUE (owner, digest)
 ) STRICT;
 
--- Derived: which sessions' own entries name which attachments.
+-- Derived: which sessions' own entries refer to which attachments.
 CREATE TABLE blob_use (
     session INTEGER NOT NULL REFERENCES session (pk),
     blob INTEGER NOT NULL REFERENCES blob (pk),
@@ -146,7 +145,7 @@ CREATE TABLE blob_use (
 
 CREATE INDEX blob_use_blob ON blob_use (blob);
 
--- The projects sessions belong to, and what each is recognised by.
+-- The projects sessions belong to, and how each is recognised.
 CREATE TABLE project (
     owner INTEGER NOT NULL REFERENCES owner (pk),
     id TEXT NOT NULL,

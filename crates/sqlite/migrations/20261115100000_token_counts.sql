@@ -1,6 +1,6 @@
--- Derived, apart from `entry`: how many tokens each entry costs in a request, counted
--- once per encoding by whoever builds one, so that a budget is a sum and not a count.
--- Can be dropped at any time; what is missing is counted again.
+-- Derived, separate from `entry`: the number of tokens of each entry in a request, counted once
+-- per encoding when a request is built, so that later requests only sum. Can be dropped at any
+-- time; missing counts are computed again.
 CREATE TABLE token_count (
     encoding TEXT NOT NULL,
     entry INTEGER NOT NULL,

@@ -1,7 +1,7 @@
--- What happened to sessions as a whole, beside the entries appended to them. Entries and
--- these share one row of positions (`entry.pk` and `position`), which only grows: a
--- position is taken after the largest in either table, and the rows here stay when
--- entries go. Ids and not numbers, since what they tell of may be gone.
+-- Events that concern whole sessions, in addition to the entries appended to them. Entries and
+-- events share one sequence of positions (`entry.pk` and `position`), which only grows: a new
+-- position is greater than the largest in either table, and rows here remain when entries are
+-- deleted. They hold ids rather than row ids, since the sessions may be deleted.
 CREATE TABLE change (
     position INTEGER PRIMARY KEY,
     owner TEXT NOT NULL,

@@ -1,6 +1,6 @@
--- Who may call a server that serves this store. Only hashes are kept, and rows stay when
--- tokens end: what was taken back is on record. The owner is a name and not a number,
--- since a token may be made before its owner has any session.
+-- API tokens for servers that serve this store. Only hashes are stored, and rows remain when
+-- tokens expire or are revoked, as a record. The owner is a name rather than a row id, since a
+-- token may be created before its owner has any session.
 CREATE TABLE token (
     id TEXT PRIMARY KEY,
     hash BLOB NOT NULL UNIQUE,

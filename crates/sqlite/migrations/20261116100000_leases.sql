@@ -1,7 +1,8 @@
--- Who does what alone, and until when by this machine's clock. A row goes when its lease is
--- given back; numbers are never given out twice, so that whoever was slow is known by theirs.
--- The owner is a name and not a number, since nobody becomes known by a lease. Not part of
--- what a store keeps: it is not copied, and can be emptied when nobody is at work.
+-- Leases: exclusive claims on work, which expire by this machine's clock. A row is deleted when
+-- its lease is released; fencing tokens are never reused, so that a stale holder is recognised
+-- by its token. The owner is a name rather than a row id, since a lease does not create an
+-- owner. Leases are not part of the stored data: they are not copied, and can be deleted when
+-- no process is working.
 CREATE TABLE lease (
     number INTEGER PRIMARY KEY AUTOINCREMENT,
     owner TEXT NOT NULL,

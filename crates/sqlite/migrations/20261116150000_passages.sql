@@ -1,2 +1,2 @@
--- Nothing here: what can be found is in a folder beside this file, and derived. The
--- PostgreSQL twin keeps it in tables.
+-- Empty: the search index is derived data in a folder beside this file. The PostgreSQL
+-- counterpart stores it in tables.

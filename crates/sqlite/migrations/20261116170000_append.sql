@@ -1,2 +1,1 @@
--- Nothing here: the one writer appends without asking first. The PostgreSQL twin has a
--- function for it.
+-- Empty: the single writer needs no function to append. The PostgreSQL counterpart creates one.

@@ -1,2 +1,2 @@
--- Nothing here: every query names its index by what it asks. The PostgreSQL twin tells the
--- database not to guess.
+-- Empty: SQLite's plans for these queries do not depend on estimates. The PostgreSQL
+-- counterpart turns off statistics on owners.

@@ -1,2 +1,2 @@
--- Nothing here: the one writer appends without asking first. The PostgreSQL twin has a
--- function for an entry that comes alone.
+-- Empty: the single writer needs no function to append. The PostgreSQL counterpart creates one
+-- for single entries.

@@ -1,2 +1,2 @@
--- Nothing here: the folder beside this file records what the index was made from. The
--- PostgreSQL twin keeps it with the watermark.
+-- Empty: the index folder beside this file records which history the index was built from. The
+-- PostgreSQL counterpart stores it with the watermark.

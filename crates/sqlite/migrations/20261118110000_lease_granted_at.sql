@@ -1,4 +1,4 @@
--- When a lease was last granted or renewed. One that was granted later than the time it is
--- now expires by a clock that was set back since, and keeps nobody waiting. Rows of an older
--- version have no such time and expire as they did.
+-- When a lease was last granted or renewed. If that is in the future, the clock was set back
+-- since, and the lease counts as expired. Rows of older versions have no such time and expire
+-- as before.
 ALTER TABLE lease ADD COLUMN granted_at INTEGER NOT NULL DEFAULT 0;

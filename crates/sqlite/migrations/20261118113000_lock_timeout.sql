@@ -1,2 +1,2 @@
--- Nothing here: SQLite has no locks on rows. The PostgreSQL twin limits how long an append
--- waits for one.
+-- Empty: SQLite has no row locks. The PostgreSQL counterpart limits how long an append waits
+-- for one.

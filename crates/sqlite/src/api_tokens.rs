@@ -1,4 +1,4 @@
-//! Tokens: who may call a server that serves this file.
+//! Stores the API tokens that authenticate callers of a server.
 
 use async_trait::async_trait;
 use rusqlite::{Connection, OptionalExtension, Row, params};
@@ -16,8 +16,8 @@ impl ApiTokens for SqliteStore {
         let token = token.clone();
         self.writer
             .write(move |tx| {
-                let failed = during("keeping a token");
-                let there = tx
+                let failed = during("storing a token");
+                let existing = tx
                     .connection
                     .query_row(
                         "SELECT 1 FROM token WHERE id = ?1 OR hash = ?2",
@@ -26,7 +26,7 @@ impl ApiTokens for SqliteStore {
                     )
                     .optional()
                     .map_err(failed)?;
-                if there.is_some() {
+                if existing.is_some() {
                     return Err(StoreError::TokenExists(token.id.clone()));
                 }
                 tx.prepare_write(
@@ -93,7 +93,7 @@ impl ApiTokens for SqliteStore {
                     "UPDATE token SET revoked_at = ?2 WHERE id = ?1 AND revoked_at IS NULL",
                 )
                 .and_then(|mut update| update.execute(params![id.as_str(), at.as_microsecond()]))
-                .map_err(during("taking a token back"))?;
+                .map_err(during("revoking a token"))?;
                 let found = select_tokens(tx.connection, "WHERE id = ?1", params![id.as_str()])?;
                 found
                     .into_iter()

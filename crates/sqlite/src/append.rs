@@ -1,4 +1,6 @@
-//! Making sessions and appending to them.
+//! Creates sessions, appends entries to them and imports whole logs.
+//!
+//! All of it runs inside a write transaction on the writer thread ([`crate::writer`]).
 
 use std::sync::Arc;
 
@@ -19,18 +21,19 @@ use crate::skip_list::LogEnd;
 use crate::tx::{CachedSession, Tx};
 use crate::{lease, rows};
 
-/// The record is kept every so many entries, so that a fork anywhere reads no more.
+/// A snapshot of the record is stored every this many entries, so that forking at any entry
+/// folds at most this many.
 const SNAPSHOT_EVERY: u64 = 1_024;
 
 impl SqliteStore {
     pub(crate) async fn create_session(
         &self,
         owner: &Owner,
-        birth: SessionHeader,
+        header: SessionHeader,
     ) -> Result<CreateOutcome, StoreError> {
         let owner = owner.clone();
         self.writer
-            .write(move |tx| create(tx, &owner, &birth))
+            .write(move |tx| create(tx, &owner, &header))
             .await
     }
 
@@ -52,12 +55,12 @@ impl SqliteStore {
     pub(crate) async fn import_entries(
         &self,
         owner: &Owner,
-        birth: SessionHeader,
+        header: SessionHeader,
         entries: Vec<StoredEntry>,
     ) -> Result<u64, StoreError> {
         let owner = owner.clone();
         self.writer
-            .write(move |tx| insert_imported(tx, &owner, &birth, &entries))
+            .write(move |tx| insert_imported(tx, &owner, &header, &entries))
             .await
     }
 }
@@ -65,39 +68,39 @@ impl SqliteStore {
 fn create(
     tx: &mut Tx<'_>,
     owner: &Owner,
-    birth: &SessionHeader,
+    header: &SessionHeader,
 ) -> Result<CreateOutcome, StoreError> {
-    if let Some(session) = find_key_holder(tx, owner, birth)? {
+    if let Some(session) = find_key_holder(tx, owner, header)? {
         return Ok(CreateOutcome {
             record: tx.load_session(&session)?.record.clone(),
             existed: true,
         });
     }
-    let session = owner.session(&birth.id);
+    let session = owner.session(&header.id);
     if let Some(found) = rows::find_session(tx.connection, &session)? {
-        if !found.trashed && rows::load_header(tx.connection, found.pk)? == *birth {
+        if !found.trashed && rows::load_header(tx.connection, found.pk)? == *header {
             return Ok(CreateOutcome {
                 record: tx.load_session(&session)?.record.clone(),
                 existed: true,
             });
         }
-        return Err(StoreError::SessionExists(birth.id.clone()));
+        return Err(StoreError::SessionExists(header.id.clone()));
     }
-    let record = Record::new(birth);
-    tx.insert_session(owner, birth, LogEnd::EMPTY, &record)?;
+    let record = Record::new(header);
+    tx.insert_session(owner, header, LogEnd::EMPTY, &record)?;
     Ok(CreateOutcome {
         record,
         existed: false,
     })
 }
 
-/// The session in use that holds the birth's key, if it has one.
+/// Returns the live session that holds the header's key, if the header has one.
 pub(crate) fn find_key_holder(
     tx: &Tx<'_>,
     owner: &Owner,
-    birth: &SessionHeader,
+    header: &SessionHeader,
 ) -> Result<Option<SessionRef>, StoreError> {
-    let Some(key) = &birth.key else {
+    let Some(key) = &header.key else {
         return Ok(None);
     };
     let failed = during("looking up a key");
@@ -117,13 +120,13 @@ pub(crate) fn find_key_holder(
     Ok(id.map(parse).transpose()?.map(|id| owner.session(&id)))
 }
 
-/// Refuses a birth whose key another session holds.
+/// Refuses a header whose key another live session holds.
 pub(crate) fn refuse_taken_key(
     tx: &Tx<'_>,
     owner: &Owner,
-    birth: &SessionHeader,
+    header: &SessionHeader,
 ) -> Result<(), StoreError> {
-    match (find_key_holder(tx, owner, birth)?, &birth.key) {
+    match (find_key_holder(tx, owner, header)?, &header.key) {
         (Some(holder), Some(key)) => Err(StoreError::KeyTaken {
             key: key.clone(),
             held_by: holder.id,
@@ -132,12 +135,12 @@ pub(crate) fn refuse_taken_key(
     }
 }
 
-/// What the writer has to say of an append. What was said is with whoever said it, and
-/// need not come back from the writer.
+/// The writer thread's reply to an append. The contents stay with the caller, so only the
+/// assigned positions are sent back.
 enum WriterReply {
-    /// They were there already.
+    /// The entries were already stored.
     Repeated(AppendOutcome),
-    /// They are here now.
+    /// The entries were written by this append.
     Written {
         session: SessionId,
         rebased: Option<Seq>,
@@ -147,22 +150,22 @@ enum WriterReply {
 }
 
 impl WriterReply {
-    /// The entries as stored, made of what was to be appended.
+    /// Combines the reply with the prepared entries into the entries as stored.
     fn into_outcome(self, prepared: Arc<PreparedAppend>) -> Result<AppendOutcome, StoreError> {
-        let (session, rebased, how, places) = match self {
+        let (session, rebased, kind, assigned) = match self {
             Self::Repeated(appended) => return Ok(appended),
             Self::Written {
                 session,
                 rebased,
-                kind: how,
-                assigned: places,
-            } => (session, rebased, how, places),
+                kind,
+                assigned,
+            } => (session, rebased, kind, assigned),
         };
-        let entries = prepared.complete(&session, rebased, places)?;
+        let entries = prepared.complete(&session, rebased, assigned)?;
         Ok(AppendOutcome {
             session,
             entries,
-            kind: how,
+            kind,
         })
     }
 }
@@ -196,7 +199,7 @@ fn append(
             kind: AppendKind::Repeated,
         })),
         AppendDecision::Append { rebased } => {
-            let places = append_at_head(tx, to, prepared, rebased)?;
+            let assigned = append_at_head(tx, to, prepared, rebased)?;
             record_blob_uses(tx, pk, &blobs)?;
             Ok(WriterReply::Written {
                 session: to.id.clone(),
@@ -205,28 +208,28 @@ fn append(
                     None => AppendKind::Appended,
                     Some(_) => AppendKind::Rebased,
                 },
-                assigned: places,
+                assigned,
             })
         }
         AppendDecision::Fork(at) => {
-            let OnConflict::Fork(birth) = &prepared.append.on_conflict else {
-                return Err(StoreError::Unsupported("fork without a birth"));
+            let OnConflict::Fork(header) = &prepared.append.on_conflict else {
+                return Err(StoreError::Unsupported("fork without a header"));
             };
-            let fork = to.owner.session(&birth.id);
+            let fork = to.owner.session(&header.id);
             if rows::find_session(tx.connection, &fork)?.is_none() {
-                crate::fork::fork(tx, to, at, (**birth).clone())?;
+                crate::fork::fork(tx, to, at, (**header).clone())?;
             }
             let into = prepared.to_fork();
             let mut answer = append(tx, &fork, &into)?;
-            if let WriterReply::Written { kind: how, .. } = &mut answer {
-                *how = AppendKind::Forked;
+            if let WriterReply::Written { kind, .. } = &mut answer {
+                *kind = AppendKind::Forked;
             }
             Ok(answer)
         }
     }
 }
 
-/// Where in the session's own part of the log each of the ids is.
+/// Finds the position of each id among the session's own (not inherited) entries.
 pub(crate) fn locate_entries(
     connection: &rusqlite::Connection,
     pk: i64,
@@ -251,7 +254,7 @@ pub(crate) fn locate_entries(
         .collect()
 }
 
-/// Appends to the head, whatever it is.
+/// Appends after the current head, wherever that is.
 fn append_at_head(
     tx: &mut Tx<'_>,
     to: &SessionRef,
@@ -262,13 +265,13 @@ fn append_at_head(
     let new_ids = prepared.append.entries.iter().map(|new| new.id);
     let remembered = live.ids.as_mut().map(|ids| ids.extend(new_ids)).is_some();
     let mut insert = InsertEntry::new(tx)?;
-    let mut places = Vec::with_capacity(prepared.append.entries.len());
+    let mut assigned = Vec::with_capacity(prepared.append.entries.len());
     for (new, (payload, hash)) in prepared.append.entries.iter().zip(&prepared.payloads) {
         let marked = rebased.map(|_| encode_entry(new, rebased)).transpose()?;
         let (payload, hash) = marked.as_ref().map_or((payload, hash), |(p, h)| (p, h));
-        let card = &live.record.info;
-        let (seq, at) = (card.head.next(), truncate_to_micros(new.at));
-        let digest = card.digest.chain(seq, new.id, at, hash);
+        let info = &live.record.info;
+        let (seq, at) = (info.head.next(), truncate_to_micros(new.at));
+        let digest = info.digest.chain(seq, new.id, at, hash);
         let row = NewEntryRow {
             seq,
             id: new.id,
@@ -277,16 +280,16 @@ fn append_at_head(
             payload,
         };
         insert.write(tx, &mut live, &row, &new.body)?;
-        places.push((seq, digest));
+        assigned.push((seq, digest));
     }
     tx.put_session(to, live);
     if remembered {
-        tx.count_cached_ids(places.len());
+        tx.count_cached_ids(assigned.len());
     }
-    Ok(places)
+    Ok(assigned)
 }
 
-/// An entry to be written.
+/// An entry row to insert.
 struct NewEntryRow<'a> {
     seq: Seq,
     id: EntryId,
@@ -295,7 +298,7 @@ struct NewEntryRow<'a> {
     payload: &'a str,
 }
 
-/// The statement that writes entries, made once for all that are written together.
+/// The prepared statement that inserts entries, reused for a whole append.
 struct InsertEntry<'a>(CachedStatement<'a>);
 
 impl<'a> InsertEntry<'a> {
@@ -307,7 +310,7 @@ impl<'a> InsertEntry<'a> {
         Ok(Self(insert.map_err(during("appending"))?))
     }
 
-    /// Writes one entry after the head and takes it into the record.
+    /// Inserts one entry after the head and folds it into the record.
     fn write(
         &mut self,
         tx: &mut Tx<'_>,
@@ -339,15 +342,16 @@ impl<'a> InsertEntry<'a> {
     }
 }
 
-/// Whether the record is kept at this entry.
+/// Whether a record snapshot is stored at this entry.
 pub(crate) fn is_snapshot_due(seq: Seq) -> bool {
     seq.0.is_multiple_of(SNAPSHOT_EVERY)
 }
 
-/// Keeps the record as it is at its head.
+/// Stores a snapshot of the record at its current head.
 pub(crate) fn write_snapshot(tx: &mut Tx<'_>, pk: i64, record: &Record) -> Result<(), StoreError> {
-    let failed = during("keeping a record");
-    let json = serde_json::to_string(record).map_err(|e| damaged("a record has no JSON", e))?;
+    let failed = during("storing a record snapshot");
+    let json = serde_json::to_string(record)
+        .map_err(|e| damaged("a record cannot be encoded as JSON", e))?;
     tx.prepare_write("INSERT OR REPLACE INTO snapshot (session, seq, json) VALUES (?1, ?2, ?3)")
         .map_err(failed)?
         .execute(params![pk, rows::seq_to_i64(record.info.head), json])
@@ -355,7 +359,7 @@ pub(crate) fn write_snapshot(tx: &mut Tx<'_>, pk: i64, record: &Record) -> Resul
     Ok(())
 }
 
-/// The numbers of attachments, all of which must be there.
+/// Returns the row ids of attachments; fails if any is not stored.
 fn find_blobs(tx: &Tx<'_>, of: &SessionRef, digests: &[Digest]) -> Result<Vec<i64>, StoreError> {
     let failed = during("looking up attachments");
     digests
@@ -386,22 +390,22 @@ pub(crate) fn record_blob_uses(
     for blob in blobs {
         tx.prepare_write("INSERT OR IGNORE INTO blob_use (session, blob) VALUES (?1, ?2)")
             .and_then(|mut insert| insert.execute([session, *blob]))
-            .map_err(during("noting an attachment"))?;
+            .map_err(during("recording an attachment"))?;
     }
     Ok(())
 }
 
-/// Brings in a log as it is, after checking that it continues what is there.
+/// Imports a log unchanged, after verifying that it continues the stored one.
 fn insert_imported(
     tx: &mut Tx<'_>,
     owner: &Owner,
-    birth: &SessionHeader,
+    header: &SessionHeader,
     entries: &[StoredEntry],
 ) -> Result<u64, StoreError> {
-    let to = owner.session(&birth.id);
+    let to = owner.session(&header.id);
     if rows::find_session(tx.connection, &to)?.is_none() {
-        refuse_taken_key(tx, owner, birth)?;
-        tx.insert_session(owner, birth, LogEnd::EMPTY, &Record::new(birth))?;
+        refuse_taken_key(tx, owner, header)?;
+        tx.insert_session(owner, header, LogEnd::EMPTY, &Record::new(header))?;
     }
     let mut new = 0;
     for stored in entries {
@@ -409,7 +413,7 @@ fn insert_imported(
         let (pk, end) = (live.pk, live.anchors.end());
         let (head, digest) = (end.head, live.record.info.digest);
         let diverged = || StoreError::Moved {
-            id: birth.id.clone(),
+            id: header.id.clone(),
             expected: Seq(stored.seq.0.saturating_sub(1)),
             found: head,
         };
@@ -444,7 +448,7 @@ fn insert_imported(
     Ok(new)
 }
 
-/// Notes the attachments of an adopted entry that are here; others may yet come.
+/// Records the attachments of an imported entry that are stored; others may arrive later.
 fn record_attachments(
     tx: &mut Tx<'_>,
     of: &SessionRef,

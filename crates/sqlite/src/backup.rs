@@ -1,7 +1,7 @@
-//! A consistent copy while others write.
+//! Writes a consistent backup copy while the store is in use.
 //!
-//! The copy is made from one snapshot, so that however much is written meanwhile it
-//! never has to start again, and it appears under its name only when it is whole.
+//! The copy is made from one snapshot, so concurrent writes never make it start over. It is
+//! written to a temporary file and renamed only when complete.
 
 use std::fs::{File, OpenOptions};
 use std::path::Path;
@@ -20,10 +20,10 @@ pub(crate) fn copy_store(connection: &Connection, to: &Path) -> Result<(), Store
         source: format!("{}: {source}", to.display()).into(),
     };
     if to.exists() {
-        return Err(failed(std::io::Error::other("there is a file already")));
+        return Err(failed(std::io::Error::other("the file already exists")));
     }
     let partial = side_file(to, ".partial");
-    // Left by a backup that was interrupted.
+    // Left over from an interrupted backup.
     let _ = std::fs::remove_file(&partial);
     let mut file = OpenOptions::new();
     file.write(true).create_new(true);

@@ -1,4 +1,4 @@
-//! Attachments, once by content.
+//! Stores attachments, deduplicated by content digest per owner.
 
 use std::collections::BTreeSet;
 
@@ -24,7 +24,7 @@ impl BlobStore for SqliteStore {
                     "INSERT OR IGNORE INTO blob (owner, digest, data) VALUES (?1, ?2, ?3)",
                 )
                 .and_then(|mut insert| insert.execute(params![owner, digest.as_bytes(), bytes]))
-                .map_err(during("keeping an attachment"))?;
+                .map_err(during("storing an attachment"))?;
                 Ok(digest)
             })
             .await
@@ -51,8 +51,8 @@ impl BlobStore for SqliteStore {
     }
 }
 
-/// Lets go of the attachments that a session's remaining entries do not name, and
-/// removes those that nobody else has.
+/// Drops the references to attachments that a session's remaining entries do not name, and
+/// deletes attachments that nothing references any more.
 pub(crate) fn release_unreferenced(tx: &mut Tx<'_>, session: i64) -> Result<(), StoreError> {
     let failed = during("removing attachments");
     let used: Vec<(i64, [u8; 32])> = tx
@@ -85,7 +85,7 @@ pub(crate) fn release_unreferenced(tx: &mut Tx<'_>, session: i64) -> Result<(), 
     Ok(())
 }
 
-/// The attachments that a session's own entries name.
+/// Returns the attachments that a session's own entries name.
 pub(crate) fn load_referenced(tx: &Tx<'_>, session: i64) -> Result<BTreeSet<Digest>, StoreError> {
     let mut named = BTreeSet::new();
     let Some(end) = read::load_log_end(tx.connection, session)? else {
@@ -99,7 +99,7 @@ pub(crate) fn load_referenced(tx: &Tx<'_>, session: i64) -> Result<BTreeSet<Dige
         };
         next = last.seq.next();
         for stored in &page {
-            // What cannot be decoded names nothing that could be shown.
+            // An entry that cannot be decoded names no attachments.
             if let Ok(entry) = stored.decode() {
                 let message = entry.message().into_iter();
                 named.extend(
@@ -112,10 +112,10 @@ pub(crate) fn load_referenced(tx: &Tx<'_>, session: i64) -> Result<BTreeSet<Dige
     }
 }
 
-/// How many entries a session shares with its origin.
+/// Returns how many entries a session shares with its origin.
 fn load_shared_seq(tx: &Tx<'_>, session: i64) -> Result<Seq, StoreError> {
     tx.prepare_read("SELECT shared FROM session WHERE pk = ?1")
         .and_then(|mut query| query.query_row([session], |row| row.get(0)))
         .map(rows::seq_from_i64)
-        .map_err(during("reading what a session shares"))
+        .map_err(during("reading how many entries a session shares"))
 }

@@ -1,20 +1,19 @@
-//! Waiting for other processes that hold the file's locks.
+//! Waits for file locks that other processes hold (SQLite's busy handler).
 
 use std::cell::Cell;
 use std::time::{Duration, Instant};
 
-/// How long a connection waits for other processes where nothing else is said.
+/// How long a connection waits for other processes unless a deadline is set.
 pub(crate) const DEFAULT_TIMEOUT: Duration = Duration::from_secs(60);
 
 thread_local! {
-    /// Until when this thread's connections wait, where somebody said so.
+    /// Until when this thread's connections wait for locks, if a deadline is set.
     static WAIT_DEADLINE: Cell<Option<Instant>> = const { Cell::new(None) };
-    /// When the wait under way began.
+    /// When the current wait began.
     static WAIT_STARTED: Cell<Option<Instant>> = const { Cell::new(None) };
 }
 
-/// Runs something during which the connections of this thread wait for locks until
-/// `deadline`, and no longer.
+/// Runs `work` with a deadline for the lock waits of this thread's connections.
 pub(crate) fn with_busy_deadline<T>(deadline: Instant, work: impl FnOnce() -> T) -> T {
     let before = WAIT_DEADLINE.replace(Some(deadline));
     let done = work();
@@ -22,10 +21,10 @@ pub(crate) fn with_busy_deadline<T>(deadline: Instant, work: impl FnOnce() -> T)
     done
 }
 
-/// SQLite's busy handler: sleeps a little, and tells whether to try again.
+/// SQLite's busy handler: sleeps briefly and returns whether to retry.
 ///
-/// The sleeps are short and uneven: a writer's turn takes about a millisecond, SQLite's own
-/// handler soon sleeps a hundred, and processes that wait must not keep step.
+/// The sleeps are short and randomised: a write transaction takes about a millisecond, SQLite's
+/// own handler soon sleeps a hundred, and waiting processes must not run in lockstep.
 pub(crate) fn handle_busy(attempt: i32) -> bool {
     const MEAN_MICROS: u64 = 1_000;
     let now = Instant::now();
@@ -46,8 +45,8 @@ pub(crate) fn handle_busy(attempt: i32) -> bool {
     true
 }
 
-/// Tries again while others are in the way, where SQLite does not wait by itself: it answers
-/// at once when several processes are just making the file a store.
+/// Retries while the file is locked, for operations that SQLite fails without calling the busy
+/// handler, such as several processes creating the store at once.
 pub(crate) fn retry_while_busy<T, E>(
     is_busy: impl Fn(&E) -> bool,
     mut work: impl FnMut() -> Result<T, E>,

@@ -1,7 +1,7 @@
-//! What happened, in the order it happened.
+//! The change feed: everything that happened in the store, ordered by position.
 //!
-//! Two tables share one row of positions: the log itself, and what happened to sessions
-//! as a whole. Reading merges them.
+//! Two tables share one sequence of positions: the entries themselves, and events that concern
+//! a whole session (created, trashed, removed…). Reading merges them.
 
 use async_trait::async_trait;
 use rusqlite::{Connection, Row, params};
@@ -13,7 +13,7 @@ use crate::open::SqliteStore;
 use crate::rows;
 use crate::tx::Tx;
 
-/// Notes that something happened.
+/// Records a session event in the feed.
 pub(crate) fn record_event(
     tx: &mut Tx<'_>,
     owner: &Owner,
@@ -34,11 +34,11 @@ pub(crate) fn record_event(
             seq.map(rows::seq_to_i64)
         ])
     })
-    .map_err(during("noting a change"))?;
+    .map_err(during("recording a change"))?;
     Ok(())
 }
 
-/// The largest position there is.
+/// Returns the largest position in use.
 pub(crate) fn read_last_position(connection: &Connection) -> Result<i64, StoreError> {
     connection
         .prepare_cached(
@@ -72,7 +72,7 @@ impl ChangeFeed for SqliteStore {
 }
 
 impl SqliteStore {
-    /// What happened after a position: to everybody, or to one owner.
+    /// Returns the changes after a position, for all owners or for one.
     async fn read_changes(
         &self,
         owner: Option<Owner>,
@@ -98,7 +98,7 @@ fn read_appended(
     after: Position,
     limit: usize,
 ) -> Result<Vec<Change>, StoreError> {
-    let failed = during("reading what was appended");
+    let failed = during("reading appended entries");
     let mut query = connection
         .prepare_cached(
             "SELECT entry.pk, entry.session, entry.seq, back, jump, entry.id, entry.at,
@@ -147,7 +147,7 @@ fn read_events(
         let kind: String = row.get(3).map_err(failed)?;
         let seq: Option<i64> = row.get(4).map_err(failed)?;
         let Some(event) = SessionEvent::from_row(&kind, seq.map(rows::seq_from_i64)) else {
-            return Err(damaged("a change of no known kind", kind));
+            return Err(damaged("a change of unknown kind", kind));
         };
         changes.push(Change {
             position: to_position(row.get(0).map_err(failed)?),
@@ -175,5 +175,6 @@ fn parse_column<T: std::str::FromStr<Err: std::error::Error + Send + Sync + 'sta
     column: usize,
 ) -> Result<T, StoreError> {
     let text: String = row.get(column).map_err(during("reading changes"))?;
-    text.parse().map_err(|error| damaged("a change", error))
+    text.parse()
+        .map_err(|error| damaged("a change cannot be decoded", error))
 }

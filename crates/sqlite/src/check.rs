@@ -1,8 +1,8 @@
-//! Proving that what is derived follows from the logs, and making it again.
+//! Checks that everything derived (records, snapshots, links, tags, attachment references)
+//! follows from the logs.
 //!
-//! Every log is read once. Sessions are taken in the order they were made, so that a
-//! fork's origin has been folded before the fork, and its record at the fork is at
-//! hand when the fork's turn comes.
+//! Every log is read once. Sessions are checked in creation order, so that a fork's origin has
+//! been folded before the fork and its record at the fork point is available.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -15,7 +15,7 @@ use crate::read::{self, LinkedEntry};
 use crate::rows;
 use crate::skip_list::{self, JumpPointers, LogEnd};
 
-/// A session's row, as far as a check needs it.
+/// The columns of a session's row that a check needs.
 #[derive(Debug)]
 struct SessionLog {
     pk: i64,
@@ -44,10 +44,10 @@ fn load_sessions(connection: &Connection) -> Result<Vec<SessionLog>, StoreError>
             pk: row.get(0).map_err(failed)?,
             owner: text(1)?
                 .parse()
-                .map_err(|e| damaged("an owner is none", e))?,
+                .map_err(|e| damaged("an owner cannot be decoded", e))?,
             id: text(2)?
                 .parse()
-                .map_err(|e| damaged("a session's id is none", e))?,
+                .map_err(|e| damaged("a session's id cannot be decoded", e))?,
             shared: rows::seq_from_i64(row.get(3).map_err(failed)?),
             end: LogEnd {
                 head: rows::seq_from_i64(row.get(4).map_err(failed)?),
@@ -59,8 +59,8 @@ fn load_sessions(connection: &Connection) -> Result<Vec<SessionLog>, StoreError>
     Ok(sessions)
 }
 
-/// Checks everything there is. What is damaged is a finding; an error means that the check
-/// could not be made.
+/// Checks the whole store. Damage is reported as a finding; an error means that the check could
+/// not be completed.
 pub(crate) fn check(
     connection: &Connection,
     progress: &dyn Fn(u64, u64),
@@ -107,7 +107,7 @@ pub(crate) fn check(
     Ok(report)
 }
 
-/// The error, if it tells something about what is stored; otherwise it ends the check.
+/// Returns the error if it is evidence of damage; otherwise fails the check with it.
 fn damage_or_fail(error: StoreError) -> Result<StoreError, StoreError> {
     if is_environment_failure(&error) {
         Err(error)
@@ -122,7 +122,7 @@ fn unreadable_finding(error: &StoreError) -> Finding {
     }
 }
 
-/// An error and what caused it, on one line.
+/// Formats an error and its sources on one line.
 fn error_chain(error: &dyn std::error::Error) -> String {
     let mut text = error.to_string();
     let mut cause = error.source();
@@ -134,7 +134,7 @@ fn error_chain(error: &dyn std::error::Error) -> String {
     text
 }
 
-/// What the database itself says of its file.
+/// Runs SQLite's own integrity check on the file.
 pub(crate) fn check_file(connection: &Connection) -> Result<Vec<Finding>, StoreError> {
     let lines = connection
         .prepare("PRAGMA integrity_check(20)")
@@ -159,7 +159,7 @@ pub(crate) fn check_file(connection: &Connection) -> Result<Vec<Finding>, StoreE
 struct SessionCheck<'a> {
     connection: &'a Connection,
     session: &'a SessionLog,
-    /// Records that forks start from, as far as their origins have been folded.
+    /// Records at fork points, collected while folding the forks' origins.
     fork_bases: &'a mut HashMap<i64, Record>,
     report: &'a mut CheckReport,
 }
@@ -167,8 +167,8 @@ struct SessionCheck<'a> {
 impl SessionCheck<'_> {
     fn check_session(&mut self, progress: &dyn Fn(u64)) -> Result<(), StoreError> {
         let session = self.session;
-        let birth = rows::load_header(self.connection, session.pk)?;
-        let mut base = Record::new(&birth);
+        let header = rows::load_header(self.connection, session.pk)?;
+        let mut base = Record::new(&header);
         match self.fork_bases.remove(&session.pk) {
             Some(record) => base = record,
             None => {
@@ -206,7 +206,7 @@ impl SessionCheck<'_> {
             for LinkedEntry { link, stored } in &page {
                 self.report.entries += 1;
                 if anchors.next_links() != (link.back, link.jump) {
-                    self.report_derived(&format!("entry {} leads to the wrong ones", link.seq));
+                    self.report_derived(&format!("entry {} has wrong skip-list links", link.seq));
                 }
                 anchors.push(link.seq, link.pk);
                 self.report.findings.extend(check.check_entry(stored));
@@ -226,7 +226,7 @@ impl SessionCheck<'_> {
             if load_tags(self.connection, session.pk)?
                 != kept.info.tags.iter().map(ToString::to_string).collect()
             {
-                self.report_derived("its tags are not those of its card");
+                self.report_derived("its tags differ from those in its session info");
             }
             self.report.findings.extend(check.finish(&kept));
         }
@@ -236,7 +236,7 @@ impl SessionCheck<'_> {
             if has_blob(self.connection, &session.owner, digest)? {
                 not_noted = true;
             } else {
-                // Adopted without it, or lost: no rebuild brings it back.
+                // Imported without it, or lost: a rebuild cannot restore it.
                 let digest = *digest;
                 self.report.findings.push(Finding::Blob {
                     digest,
@@ -245,12 +245,12 @@ impl SessionCheck<'_> {
             }
         }
         if not_noted || !noted.is_subset(&attachments) {
-            self.report_derived("the attachments noted for it are not those its entries name");
+            self.report_derived("its recorded attachments differ from those its entries name");
         }
         Ok(())
     }
 
-    /// Tells of the entry that cannot be read, which the error knows where it knows it.
+    /// Reports an unreadable entry, at the position the error names or else at `next`.
     fn report_unreadable(&mut self, next: Seq, error: StoreError) -> Result<(), StoreError> {
         let (seq, what) = match damage_or_fail(error)? {
             StoreError::MissingEntry { seq } => (seq, "it is missing".to_owned()),
@@ -273,24 +273,24 @@ impl SessionCheck<'_> {
         });
     }
 
-    /// Records are kept where they are looked for, and nowhere else.
+    /// Snapshots must exist exactly where they are due.
     fn check_snapshot_positions(&mut self, snapshots: &BTreeMap<Seq, String>, head: Seq) {
         let shared = self.session.shared;
         for seq in snapshots.keys() {
             let own = *seq > shared && *seq <= head;
             if *seq != shared && !(own && crate::append::is_snapshot_due(*seq)) {
-                self.report_derived(&format!("a record is kept at entry {seq}, out of place"));
+                self.report_derived(&format!("unexpected record snapshot at entry {seq}"));
             }
         }
         let expected = (shared.0.max(1)..=head.0).map(Seq);
         for seq in expected.filter(|seq| *seq == shared || crate::append::is_snapshot_due(*seq)) {
             if !snapshots.contains_key(&seq) {
-                self.report_derived(&format!("no record is kept at entry {seq}"));
+                self.report_derived(&format!("missing record snapshot at entry {seq}"));
             }
         }
     }
 
-    /// What hangs on the record as it is at this entry.
+    /// Checks the snapshot and the forks at this entry against the folded record.
     fn check_at_head(
         &mut self,
         record: &Record,
@@ -302,15 +302,15 @@ impl SessionCheck<'_> {
             && serde_json::from_str::<Record>(json).ok().as_ref() != Some(record)
         {
             self.report_derived(&format!(
-                "the record kept at entry {seq} is not the fold up to there"
+                "the record snapshot at entry {seq} differs from the fold of the log"
             ));
         }
         for fork in forks.get(&seq).into_iter().flatten() {
-            let birth = rows::load_header(self.connection, *fork)?;
-            let (completed, base) = record.fork(birth.clone());
-            // If what the birth was completed with has been erased since, the fork's
-            // own fold is the judge.
-            if completed == birth {
+            let header = rows::load_header(self.connection, *fork)?;
+            let (completed, base) = record.fork(header.clone());
+            // If the content that completed the header has been erased since, the fork's own
+            // fold decides.
+            if completed == header {
                 self.fork_bases.insert(*fork, base);
             }
         }
@@ -318,7 +318,7 @@ impl SessionCheck<'_> {
     }
 }
 
-/// Where that part of a session's log ends which it shares with others.
+/// Returns the end of the part of a session's log that it shares with its origin.
 fn find_shared_end(connection: &Connection, session: &SessionLog) -> Result<LogEnd, StoreError> {
     if session.shared == Seq::ZERO {
         return Ok(LogEnd::EMPTY);
@@ -330,8 +330,8 @@ fn find_shared_end(connection: &Connection, session: &SessionLog) -> Result<LogE
     })
 }
 
-/// Takes a log into a record, from where the record is to the log's end, without holes,
-/// and tells of each entry.
+/// Folds a log into a record, from the record's head to the log's end, and calls back for each
+/// entry. Fails if an entry is missing.
 pub(crate) fn fold_to(
     connection: &Connection,
     record: &mut Record,
@@ -358,10 +358,10 @@ fn load_snapshots(connection: &Connection, pk: i64) -> Result<BTreeMap<Seq, Stri
                 })?
                 .collect()
         })
-        .map_err(during("reading records that were kept"))
+        .map_err(during("reading record snapshots"))
 }
 
-/// The forks whose last shared entry is this session's own, by that entry.
+/// Returns the forks whose last shared entry belongs to this session, grouped by that entry.
 fn load_forks(connection: &Connection, pk: i64) -> Result<BTreeMap<Seq, Vec<i64>>, StoreError> {
     let pairs: Vec<(Seq, i64)> = connection
         .prepare_cached(
@@ -413,7 +413,7 @@ fn has_blob(connection: &Connection, owner: &Owner, digest: &Digest) -> Result<b
         .map_err(during("looking up an attachment"))
 }
 
-/// Entries that no session has.
+/// Finds entries that belong to no session's log.
 fn find_stray_entries(
     connection: &Connection,
     sessions: &[SessionLog],
@@ -438,7 +438,7 @@ fn find_stray_entries(
         let more = u64::try_from(count).unwrap_or(0).saturating_sub(known);
         if more > 0 {
             report.findings.push(Finding::File {
-                what: format!("{more} entries of session number {session} are in no log"),
+                what: format!("{more} entries of session number {session} belong to no log"),
             });
         }
     }

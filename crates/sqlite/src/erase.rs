@@ -1,4 +1,4 @@
-//! Erasing content for good.
+//! Erases the content of entries permanently, leaving tombstones.
 
 use rusqlite::params;
 use throughline_model::{Seq, SessionRef};
@@ -43,7 +43,7 @@ fn erase(
             let erased = placed
                 .stored
                 .to_tombstone(reason)
-                .map_err(|error| damaged("a tombstone has no JSON", error))?;
+                .map_err(|error| damaged("a tombstone cannot be encoded as JSON", error))?;
             tx.prepare_write("UPDATE entry SET payload = ?2 WHERE pk = ?1")
                 .and_then(|mut update| update.execute(params![placed.link.pk, erased.payload]))
                 .map_err(failed)?;

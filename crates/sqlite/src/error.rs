@@ -1,9 +1,9 @@
-//! From the database's errors to ours: the one place where they meet.
+//! Converts SQLite errors into [`StoreError`]s, in this one place.
 
 use rusqlite::ErrorCode;
 use throughline_store::{BatchFault, StoreError};
 
-/// What a database error means, said of what was being done.
+/// Returns a converter that maps a SQLite error to a [`StoreError`], given what was being done.
 pub(crate) fn during(during: &'static str) -> impl Fn(rusqlite::Error) -> StoreError + Copy {
     move |error| {
         let code = error.sqlite_error_code();
@@ -37,8 +37,9 @@ pub(crate) fn during(during: &'static str) -> impl Fn(rusqlite::Error) -> StoreE
     }
 }
 
-/// A commit that failed. After an I/O error its frames may be in the write-ahead log: this
-/// process does not use them, but the next one that opens the store may find the commit there.
+/// Converts the error of a failed commit. After an I/O error its frames may be in the
+/// write-ahead log: this process does not use them, but the next one that opens the store may
+/// find the commit there.
 pub(crate) fn commit_failure(error: rusqlite::Error) -> StoreError {
     let is_io_error = error.sqlite_error_code() == Some(ErrorCode::SystemIoFailure);
     if is_io_error && !is_out_of_memory(&error) {
@@ -49,8 +50,8 @@ pub(crate) fn commit_failure(error: rusqlite::Error) -> StoreError {
     during("committing")(error)
 }
 
-/// Whether a failure that broke a transaction is the store's own, and of what kind; that of
-/// one write otherwise.
+/// Classifies a failure that broke a transaction: as the store's own, permanent or transient,
+/// or as the fault of a single write.
 pub(crate) fn classify_fault(failure: &StoreError) -> BatchFault {
     match failure {
         StoreError::Busy { .. } => BatchFault::Transient,
@@ -92,8 +93,8 @@ fn is_out_of_memory(error: &rusqlite::Error) -> bool {
     }
 }
 
-/// Whether a failure tells nothing about what is stored: there was no memory, or the store
-/// could not be used. A disk that cannot be read does tell something.
+/// Whether a failure is no evidence of damage: out of memory, or the store could not be used. A
+/// disk read error is evidence of damage.
 pub(crate) fn is_environment_failure(failure: &StoreError) -> bool {
     match failure {
         StoreError::Backend { source, .. } => {
@@ -113,7 +114,7 @@ pub(crate) fn is_environment_failure(failure: &StoreError) -> bool {
     }
 }
 
-/// Something in a row is not what this program writes.
+/// Reports a value in a row that this program would not have written.
 pub(crate) fn damaged(
     what: impl Into<String>,
     source: impl Into<throughline_store::BoxError>,

@@ -1,11 +1,11 @@
-//! Finds the processes that have a store open, where the system tells.
+//! Finds the processes that have a store open, on systems that expose it (Linux's /proc).
 
 use std::path::Path;
 
 use crate::open::side_file;
 
-/// Other processes that have the main file or its write-ahead log open, by name and number.
-/// Empty where the system does not tell.
+/// Lists other processes that have the main file or its write-ahead log open, by name and
+/// process id. Empty where the system does not expose them.
 pub(crate) fn find_file_holders(store: &Path) -> Vec<String> {
     let files = [store.to_owned(), side_file(store, "-wal")];
     let files: Vec<_> = files
@@ -21,7 +21,7 @@ pub(crate) fn find_file_holders(store: &Path) -> Vec<String> {
         if number.parse() == Ok(std::process::id()) || number.parse::<u32>().is_err() {
             continue;
         }
-        // Those of somebody else cannot be looked into.
+        // Other users' processes cannot be inspected.
         let Ok(open) = std::fs::read_dir(process.path().join("fd")) else {
             continue;
         };

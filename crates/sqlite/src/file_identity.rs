@@ -1,8 +1,8 @@
-//! Which file is open, and whether its path still names it.
+//! Detects that the store's file was deleted or replaced while it is open.
 //!
-//! A connection keeps writing to the file it opened even after that was deleted or another
-//! was put in its place, and nobody would ever find what it writes. So every batch of writes
-//! is preceded and followed by a look at the path, and every read preceded by one.
+//! A connection keeps writing to the file it opened even after that was deleted or replaced,
+//! and those writes would be lost. So the path is checked before and after every batch of
+//! writes, and before every read.
 
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
@@ -17,9 +17,8 @@ type FileId = (u64, u64);
 #[cfg(not(unix))]
 type FileId = ();
 
-/// Asks for the inode and nothing else. After somebody has looked at a file's times, Linux
-/// writes its inode anew with the next write, and the sync of every commit would take half as
-/// long again.
+/// Queries the inode only. After a file's timestamps have been queried, Linux writes its inode
+/// again with the next write, which makes the sync of every commit half as slow again.
 #[cfg(target_os = "linux")]
 fn file_id(path: &Path) -> std::io::Result<FileId> {
     use rustix::fs::{AtFlags, CWD, StatxFlags, makedev, statx};
@@ -28,7 +27,7 @@ fn file_id(path: &Path) -> std::io::Result<FileId> {
             makedev(file.stx_dev_major, file.stx_dev_minor),
             file.stx_ino,
         )),
-        // An old kernel, or a sandbox that does not know the call.
+        // An old kernel, or a sandbox that does not support the call.
         Err(rustix::io::Errno::NOSYS | rustix::io::Errno::PERM) => file_id_by_metadata(path),
         Err(error) => Err(error.into()),
     }
@@ -50,19 +49,19 @@ fn file_id(path: &Path) -> std::io::Result<FileId> {
     std::fs::metadata(path).map(|_| ())
 }
 
-/// The files a store was opened with.
+/// The identities of the files a store was opened with.
 #[derive(Debug)]
 pub(crate) struct OpenFiles {
     path: PathBuf,
     wal_path: PathBuf,
     main: FileId,
-    /// Known from the first write on: every connection of a store shares the one log.
+    /// Set by the first write: every connection of a store shares one log.
     wal: OnceLock<FileId>,
 }
 
 impl OpenFiles {
-    /// Notes what the path names now. The caller holds a connection to it, so that the number
-    /// of the file cannot be given to another one.
+    /// Captures the identity of the file at `path`. The caller holds a connection to it, so its
+    /// inode number cannot be reused meanwhile.
     pub(crate) fn capture(path: &Path) -> Result<Self, StoreError> {
         Ok(Self {
             path: path.to_owned(),
@@ -72,12 +71,13 @@ impl OpenFiles {
         })
     }
 
-    /// Refuses if the path names another file, or none.
+    /// Fails if the path names another file, or none.
     pub(crate) fn check(&self) -> Result<(), StoreError> {
         refuse_other_file(&self.path, self.main)
     }
 
-    /// Refuses also if the write-ahead log is another, or gone. The caller has begun a write.
+    /// Also fails if the write-ahead log was replaced or deleted. The caller has begun a write
+    /// transaction.
     pub(crate) fn check_for_writing(&self) -> Result<(), StoreError> {
         self.check()?;
         match self.wal.get() {

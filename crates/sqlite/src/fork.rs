@@ -1,4 +1,4 @@
-//! Forks: a row, a few references, and no copying.
+//! Forks sessions without copying: a new row and references to the shared entries.
 
 use rusqlite::{OptionalExtension, params};
 use throughline_model::{Lineage, Record, Seq, SessionHeader, SessionRef};
@@ -16,21 +16,21 @@ impl SqliteStore {
         &self,
         of: &SessionRef,
         at: Seq,
-        birth: SessionHeader,
+        header: SessionHeader,
     ) -> Result<Record, StoreError> {
         let of = of.clone();
         self.writer
-            .write(move |tx| fork(tx, &of, at, birth.clone()))
+            .write(move |tx| fork(tx, &of, at, header.clone()))
             .await
     }
 }
 
-/// Makes a fork of `of` at `at`.
+/// Creates a fork of `of` at `at`.
 pub(crate) fn fork(
     tx: &mut Tx<'_>,
     of: &SessionRef,
     at: Seq,
-    mut birth: SessionHeader,
+    mut header: SessionHeader,
 ) -> Result<Record, StoreError> {
     let live = tx.load_session(of)?;
     let (pk, end) = (live.pk, live.anchors.end());
@@ -41,7 +41,7 @@ pub(crate) fn fork(
             head: end.head,
         });
     }
-    birth.lineage = Lineage::Forked {
+    header.lineage = Lineage::Forked {
         session: of.id.clone(),
         at,
     };
@@ -57,20 +57,20 @@ pub(crate) fn fork(
     let record = match (at_head, last) {
         (Some(record), _) => record,
         (None, Some(link)) => load_record_at(tx, link.session, shared)?,
-        // At zero, nothing is shared: the fork starts as its origin did.
+        // At zero nothing is shared: the fork starts from its origin's header.
         (None, None) => Record::new(&rows::load_header(tx.connection, pk)?),
     };
-    let (birth, record) = record.fork(birth);
+    let (header, record) = record.fork(header);
 
-    let session = of.owner.session(&birth.id);
+    let session = of.owner.session(&header.id);
     if let Some(found) = rows::find_session(tx.connection, &session)? {
-        if !found.trashed && rows::load_header(tx.connection, found.pk)? == birth {
+        if !found.trashed && rows::load_header(tx.connection, found.pk)? == header {
             return Ok(tx.load_session(&session)?.record.clone());
         }
-        return Err(StoreError::SessionExists(birth.id));
+        return Err(StoreError::SessionExists(header.id));
     }
-    refuse_taken_key(tx, &of.owner, &birth)?;
-    let fork = tx.insert_session(&of.owner, &birth, shared, &record)?;
+    refuse_taken_key(tx, &of.owner, &header)?;
+    let fork = tx.insert_session(&of.owner, &header, shared, &record)?;
     if let Some(link) = last {
         record_inherited(tx, fork, pk, link)?;
     }
@@ -78,15 +78,15 @@ pub(crate) fn fork(
     Ok(record)
 }
 
-/// Notes whose entries a fork shares: those its origin shares before the fork, and then
-/// those of the session that the last shared entry belongs to.
+/// Records whose entries a fork shares: those its origin inherits before the fork point, then
+/// those of the session that owns the last shared entry.
 fn record_inherited(
     tx: &mut Tx<'_>,
     fork: i64,
     origin: i64,
     last: EntryLink,
 ) -> Result<(), StoreError> {
-    let failed = during("noting what a fork shares");
+    let failed = during("recording what a fork shares");
     tx.prepare_write(
         "INSERT INTO inherits (session, upto, base)
          SELECT ?1, upto, base FROM inherits WHERE session = ?2 AND upto < ?3
@@ -104,11 +104,11 @@ fn record_inherited(
     Ok(())
 }
 
-/// The record of the session that an entry belongs to, as it was at that entry: the
-/// nearest one kept, and the few entries after it.
+/// Loads the record as of an entry, of the session that owns the entry: the nearest snapshot,
+/// plus the entries after it.
 fn load_record_at(tx: &Tx<'_>, session: i64, end: LogEnd) -> Result<Record, StoreError> {
     let failed = during("finding a record");
-    let kept: Option<String> = tx
+    let snapshot: Option<String> = tx
         .prepare_read(
             "SELECT json FROM snapshot WHERE session = ?1 AND seq <= ?2
              ORDER BY seq DESC LIMIT 1",
@@ -121,11 +121,11 @@ fn load_record_at(tx: &Tx<'_>, session: i64, end: LogEnd) -> Result<Record, Stor
                 .optional()
         })
         .map_err(failed)?;
-    let birth = rows::load_header(tx.connection, session)?;
-    let mut record = match kept {
-        None => Record::new(&birth),
+    let header = rows::load_header(tx.connection, session)?;
+    let mut record = match snapshot {
+        None => Record::new(&header),
         Some(json) => serde_json::from_str(&json)
-            .map_err(|error| damaged("a record that was kept cannot be decoded", error))?,
+            .map_err(|error| damaged("a record snapshot cannot be decoded", error))?,
     };
     crate::check::fold_to(tx.connection, &mut record, end, |_| Ok(()))?;
     Ok(record)

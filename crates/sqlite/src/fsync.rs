@@ -1,9 +1,9 @@
-//! Making sure that what is acknowledged is on the disk.
+//! Ensures that acknowledged data is on disk.
 //!
-//! A commit that writes is synced by SQLite. What is answered from what was there already is
-//! not: a process may have died after it wrote to the write-ahead log and before it synced
-//! it, or may sync less often than this one; SQLite then reads from the system's memory what
-//! a power cut would take away. Such an answer is preceded by a sync of the log.
+//! SQLite syncs every commit that writes. An answer based on data that was already there is not
+//! covered by that: another process may have died between writing to the write-ahead log and
+//! syncing it, or may sync less often than this one, and SQLite then reads from the page cache
+//! what a power cut would lose. Such an answer is preceded by a sync of the log.
 
 use std::fs::{DirBuilder, File};
 use std::io::ErrorKind;
@@ -19,7 +19,7 @@ use crate::open::side_file;
 #[derive(Clone, Debug)]
 pub(crate) struct WalSync {
     wal: PathBuf,
-    /// How often it has synced.
+    /// How many syncs have been done; tests read it.
     syncs: Arc<AtomicU64>,
 }
 
@@ -31,12 +31,12 @@ impl WalSync {
         }
     }
 
-    /// Makes everything in the log durable, and its name in the folder.
+    /// Makes everything in the log durable, and the log's directory entry.
     pub(crate) fn sync(&self) -> Result<(), StoreError> {
-        // SQLite takes no locks on this file, so that it may be opened and closed beside it.
+        // SQLite takes no locks on the log file, so opening and closing it here is safe.
         let synced = match File::open(&self.wal) {
             Ok(wal) => wal.sync_data().and_then(|()| sync_folder(&self.wal)),
-            // Nothing is in the log.
+            // The log is empty.
             Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),
             Err(error) => Err(error),
         };
@@ -47,8 +47,7 @@ impl WalSync {
         })
     }
 
-    /// The same for a store that is opened, where there is anything in the log and it can be
-    /// synced at all.
+    /// Syncs when a store is opened, if the log is not empty and can be synced.
     pub(crate) fn sync_at_open(&self) -> Result<(), StoreError> {
         match std::fs::metadata(&self.wal) {
             Ok(wal) if wal.len() > 0 && File::open(&self.wal).is_ok() => self.sync(),
@@ -62,7 +61,7 @@ impl WalSync {
     }
 }
 
-/// Makes the name of a file as durable as what it names.
+/// Makes the directory entry of a file durable.
 pub(crate) fn sync_folder(of: &Path) -> std::io::Result<()> {
     let folder = match of.parent() {
         Some(folder) if !folder.as_os_str().is_empty() => folder,
@@ -70,13 +69,14 @@ pub(crate) fn sync_folder(of: &Path) -> std::io::Result<()> {
     };
     let synced = File::open(folder).and_then(|folder| folder.sync_all());
     match synced {
-        // Folders cannot be opened everywhere, nor synced.
+        // Not every system can open or sync directories.
         Err(error) if cfg!(not(unix)) || error.kind() == ErrorKind::InvalidInput => Ok(()),
         other => other,
     }
 }
 
-/// Makes a folder and those it is in, for their owner's eyes only, each with a durable name.
+/// Creates a folder and its parents, readable by their owner only, with durable directory
+/// entries.
 pub(crate) fn create_folders(folder: &Path) -> std::io::Result<()> {
     if folder.as_os_str().is_empty() || folder.is_dir() {
         return Ok(());
@@ -129,8 +129,8 @@ mod tests {
         created.unwrap().existed
     }
 
-    /// The files of a store whose process ended before it could sync what it wrote, as the
-    /// system still has them in memory.
+    /// Returns a copy of a store's files as left by a process that died before syncing, as the
+    /// page cache still has them.
     fn files_after_crash(folder: &Path) -> std::path::PathBuf {
         let (before, after) = (folder.join("before.db"), folder.join("after.db"));
         let store = open(&before, Durability::Full);
@@ -189,7 +189,7 @@ mod tests {
             assert_eq!(syncs(), before + 1);
             assert_eq!(append(&sure, "theirs").await, AppendKind::Repeated);
             assert_eq!(syncs(), before + 1);
-            // A store that promises less does not sync.
+            // A store with weaker durability does not sync.
             assert_eq!(append(&quick, "mine").await, AppendKind::Repeated);
             assert_eq!(quick.writer.wal_sync.syncs(), 0);
         });

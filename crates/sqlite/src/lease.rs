@@ -1,4 +1,4 @@
-//! Leases: work that one process at a time does on this file.
+//! Leases: exclusive, expiring claims on work that one process at a time does on this file.
 
 use std::time::Duration;
 
@@ -11,10 +11,10 @@ use crate::error::{damaged, during};
 use crate::open::SqliteStore;
 use crate::tx::Tx;
 
-/// The time in microseconds. The file's clock is that of the machine it is on.
+/// The current time in microseconds, by the clock of the machine the file is on.
 const NOW_SQL: &str = "CAST(unixepoch('subsec') * 1000000 AS INTEGER)";
 
-/// Whether what is written under this may still be.
+/// Whether the lease behind this fencing token is still held.
 pub(crate) fn holds_lease(
     tx: &Tx<'_>,
     owner: &Owner,
@@ -36,13 +36,13 @@ pub(crate) fn holds_lease(
     Ok(true)
 }
 
-/// The SQL of [`throughline_store::is_in_effect`].
+/// The SQL equivalent of [`throughline_store::is_in_effect`].
 fn in_effect_sql() -> String {
     let correction = duration_micros(MAX_CLOCK_CORRECTION);
     format!("granted_at <= {NOW_SQL} + {correction} AND expires_at > {NOW_SQL}")
 }
 
-/// Refuses what is written under a lease that is another's.
+/// Refuses a write under a lease that another process holds now.
 pub(crate) fn refuse_lost_lease(
     tx: &Tx<'_>,
     owner: &Owner,
@@ -55,7 +55,8 @@ pub(crate) fn refuse_lost_lease(
 }
 
 fn parse_time(micros: i64) -> Result<Timestamp, StoreError> {
-    Timestamp::from_microsecond(micros).map_err(|error| damaged("a lease's time is none", error))
+    Timestamp::from_microsecond(micros)
+        .map_err(|error| damaged("a lease's time cannot be decoded", error))
 }
 
 fn duration_micros(term: Duration) -> i64 {
@@ -69,7 +70,7 @@ fn acquire(
     holder: &str,
     term: Duration,
 ) -> Result<Lease, StoreError> {
-    let failed = during("taking a lease");
+    let failed = during("acquiring a lease");
     let held: Option<(String, i64)> = tx
         .prepare_read(&format!(
             "SELECT holder, expires_at FROM lease
@@ -137,7 +138,7 @@ fn peek(connection: &Connection, owner: &Owner, name: &str) -> Result<Option<Lea
     found.map(lease).transpose()
 }
 
-/// Every lease there is.
+/// Lists all leases.
 pub(crate) fn list_leases(connection: &Connection) -> Result<Vec<Lease>, StoreError> {
     let failed = during("listing the leases");
     let mut query = connection
@@ -151,7 +152,7 @@ pub(crate) fn list_leases(connection: &Connection) -> Result<Vec<Lease>, StoreEr
         leases.push(Lease {
             owner: owner
                 .parse()
-                .map_err(|error| damaged("an owner is none", error))?,
+                .map_err(|error| damaged("an owner cannot be decoded", error))?,
             name: row.get(1).map_err(failed)?,
             holder: row.get(2).map_err(failed)?,
             fencing_token: u64::try_from(number)
@@ -209,7 +210,7 @@ impl LeaseStore for SqliteStore {
                         .and_then(|mut delete| {
                             delete.execute(params![lease.owner.as_str(), lease.name])
                         })
-                        .map_err(during("giving a lease back"))?;
+                        .map_err(during("releasing a lease"))?;
                 }
                 Ok(())
             })

@@ -1,12 +1,12 @@
 //! The embedded store: one SQLite file, for one machine.
 //!
-//! All writes of a process go through one thread, which takes whatever
-//! is waiting, applies it in one transaction and answers everybody once it is on the
-//! disk: the more writers, the larger the batch, and a sync costs all of them once.
-//! Reads have connections of their own and wait for nobody. Several processes may use
-//! one file; they take turns at writing and see each other's turns at once.
+//! All writes of a process go through one thread (`writer`), which runs the queued jobs in
+//! one transaction and replies once it is on disk: with more writers the batches grow, and they
+//! share the cost of a sync. Reads use separate connections (`reader_pool`) and never wait
+//! for writes. Several processes may use one file; they take turns at writing and see each
+//! other's commits immediately.
 //!
-//! What is stored, and what of it is derived, is told in the migrations.
+//! The schema, and which of it is derived data, is documented in the migrations.
 
 mod api_tokens;
 mod append;

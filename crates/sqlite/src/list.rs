@@ -1,4 +1,4 @@
-//! Finding sessions: walks along an index, touching no log.
+//! Lists, counts and finds sessions, from indexes only; no log is read.
 
 use std::fmt::Write as _;
 
@@ -15,11 +15,11 @@ use crate::error::{damaged, during};
 use crate::open::SqliteStore;
 use crate::rows;
 
-/// The keys of the program's own sessions, as a range that the index of keys can answer:
-/// the colon that ends their prefix is followed by a semicolon.
+/// Matches the keys of internal sessions, as a range that the key index can serve: `;` is the
+/// character after the `:` that ends their prefix.
 const INTERNAL_KEYS: &str = "key >= 'throughline:' AND key < 'throughline;'";
 
-/// A filter as SQL: conditions, and the values they stand for.
+/// A session filter as SQL conditions and their parameters.
 struct FilterSql {
     sql: String,
     values: Vec<Value>,
@@ -56,7 +56,7 @@ impl FilterSql {
             and("parent = ?", parent.to_string());
         }
         if let Some(status) = filter.status {
-            // As a literal, so that the index of what is archived can be used.
+            // As a literal, so that the partial index on archived sessions is used.
             let _ = write!(conditions.sql, " AND status = '{}'", status.as_str());
         }
         if let Some(since) = filter.since {
@@ -68,9 +68,9 @@ impl FilterSql {
         conditions
     }
 
-    /// Leaves the program's own out.
+    /// Excludes internal sessions.
     fn exclude_internal(&mut self) {
-        // A row without a key has no answer to give, which is not a yes.
+        // For a row without a key the condition is NULL, which counts as not internal.
         let _ = write!(self.sql, " AND NOT ifnull({INTERNAL_KEYS}, 0)");
     }
 
@@ -90,11 +90,11 @@ fn query_session_infos(
     let failed = during("listing sessions");
     let mut query = connection.prepare_cached(sql).map_err(failed)?;
     let mut found = query.query(params_from_iter(values)).map_err(failed)?;
-    let mut cards = Vec::new();
+    let mut infos = Vec::new();
     while let Some(row) = found.next().map_err(failed)? {
-        cards.push(rows::info_from_row(row)?);
+        infos.push(rows::info_from_row(row)?);
     }
-    Ok(cards)
+    Ok(infos)
 }
 
 fn list(
@@ -122,9 +122,9 @@ fn list(
         rows::select_info_sql(),
         conditions.sql
     );
-    // One more than asked for tells whether there is another page.
-    let wanted = i64::try_from(limit.saturating_add(1)).unwrap_or(i64::MAX);
-    conditions.values.push(Value::Integer(wanted));
+    // One more than requested, to learn whether there is another page.
+    let page_limit = i64::try_from(limit.saturating_add(1)).unwrap_or(i64::MAX);
+    conditions.values.push(Value::Integer(page_limit));
     let items = query_session_infos(connection, &sql, conditions.values)?;
     Ok(Page::from_overfetch(items, limit))
 }
@@ -149,8 +149,8 @@ fn count(
     };
     let mut count = counted(&format!("SELECT count(*) {}", conditions.sql))?;
     if !filter.include_internal {
-        // The few are taken away from the many: asking each for its key would read rows
-        // where an index is enough.
+        // The few internal sessions are counted separately and subtracted: filtering on the key
+        // would read rows where an index is enough.
         count -= counted(&format!(
             "SELECT count(*) {} AND {INTERNAL_KEYS}",
             conditions.sql
@@ -183,7 +183,7 @@ fn find_candidates(
              last_activity DESC, session.id DESC LIMIT ?4",
         rows::select_info_sql()
     );
-    // Ids are ASCII, so everything that begins with the text comes before this.
+    // Ids are ASCII, so everything that begins with the text sorts before this.
     let beyond = format!("{text}\u{10ffff}");
     let limit = i64::try_from(limit).unwrap_or(i64::MAX);
     let mut query = connection.prepare_cached(&sql).map_err(failed)?;
@@ -205,7 +205,7 @@ fn list_trashed(
     owner: &Owner,
     before: Timestamp,
 ) -> Result<Vec<TrashedSession>, StoreError> {
-    let failed = during("looking into the trash");
+    let failed = during("listing the trash");
     let Some(owner) = rows::find_owner(connection, owner)? else {
         return Ok(Vec::new());
     };
@@ -225,7 +225,7 @@ fn list_trashed(
         trashed.push(TrashedSession {
             info: rows::info_from_row(row)?,
             at: Timestamp::from_microsecond(micros)
-                .map_err(|error| damaged("a time in the trash is none", error))?,
+                .map_err(|error| damaged("a time in the trash cannot be decoded", error))?,
         });
     }
     Ok(trashed)
@@ -330,12 +330,12 @@ impl Catalog for SqliteStore {
             .write(move |tx| {
                 let owner = tx.ensure_owner(&owner)?;
                 let json = serde_json::to_string(&project)
-                    .map_err(|error| damaged("a project has no JSON", error))?;
+                    .map_err(|error| damaged("a project cannot be encoded as JSON", error))?;
                 tx.prepare_write(
                     "INSERT OR REPLACE INTO project (owner, id, json) VALUES (?1, ?2, ?3)",
                 )
                 .and_then(|mut insert| insert.execute(params![owner, project.id.as_str(), json]))
-                .map_err(during("keeping a project"))?;
+                .map_err(during("storing a project"))?;
                 Ok(())
             })
             .await

@@ -1,4 +1,4 @@
-//! The log of a session, as the trait has it. Each call is told in a file of its own.
+//! Implements [`LogStore`] by delegating each call to the module that does the work.
 
 use async_trait::async_trait;
 use throughline_model::{EntryId, Owner, Record, Seq, SessionHeader, SessionRef, StoredEntry};
@@ -12,9 +12,9 @@ impl LogStore for SqliteStore {
     async fn create(
         &self,
         owner: &Owner,
-        birth: SessionHeader,
+        header: SessionHeader,
     ) -> Result<CreateOutcome, StoreError> {
-        self.create_session(owner, birth).await
+        self.create_session(owner, header).await
     }
 
     async fn append(&self, to: &SessionRef, append: Append) -> Result<AppendOutcome, StoreError> {
@@ -63,8 +63,8 @@ impl LogStore for SqliteStore {
             .read(move |connection| {
                 let found = rows::find_session(connection, &of)?
                     .ok_or_else(|| StoreError::NoSuchSession(of.id.clone()))?;
-                let birth = rows::load_header(connection, found.pk)?;
-                Ok((birth, read::read_stored(connection, found.end, read)?))
+                let header = rows::load_header(connection, found.pk)?;
+                Ok((header, read::read_stored(connection, found.end, read)?))
             })
             .await
     }
@@ -73,9 +73,9 @@ impl LogStore for SqliteStore {
         &self,
         of: &SessionRef,
         at: Seq,
-        birth: SessionHeader,
+        header: SessionHeader,
     ) -> Result<Record, StoreError> {
-        self.fork_session(of, at, birth).await
+        self.fork_session(of, at, header).await
     }
 
     async fn locate(
@@ -104,9 +104,9 @@ impl LogStore for SqliteStore {
     async fn import_log(
         &self,
         owner: &Owner,
-        birth: SessionHeader,
+        header: SessionHeader,
         entries: Vec<StoredEntry>,
     ) -> Result<u64, StoreError> {
-        self.import_entries(owner, birth, entries).await
+        self.import_entries(owner, header, entries).await
     }
 }

@@ -1,4 +1,4 @@
-//! Keeping the store sound, as the trait has it.
+//! Implements [`Maintenance`]: check, rebuild, backup, size and close.
 
 use std::path::Path;
 
@@ -11,7 +11,7 @@ use crate::error::{damaged, during};
 use crate::open::{SqliteStore, side_file};
 use crate::{backup, check, lease, rebuild};
 
-/// Sessions rebuilt in one transaction: others get a turn in between.
+/// Sessions rebuilt per transaction; other writers get a turn in between.
 const REBUILD_BATCH: usize = 64;
 
 #[async_trait]
@@ -29,7 +29,7 @@ impl Maintenance for SqliteStore {
                 ids.map(|id| {
                     id.map_err(failed)?
                         .parse()
-                        .map_err(|error| damaged("an owner is none", error))
+                        .map_err(|error| damaged("an owner cannot be decoded", error))
                 })
                 .collect()
             })
@@ -41,15 +41,15 @@ impl Maintenance for SqliteStore {
     }
 
     async fn check(&self, progress: ProgressCallback<'_>) -> Result<CheckReport, StoreError> {
-        let (tell, mut told) = mpsc::unbounded_channel();
+        let (sender, mut reports) = mpsc::unbounded_channel();
         let checking = self.reader_pool.read(move |connection| {
             check::check(connection, &|done, total| {
-                // Nobody listens any more: the check goes on.
-                let _ = tell.send((done, total));
+                // Nobody listens any more: the check continues.
+                let _ = sender.send((done, total));
             })
         });
         let telling = async {
-            while let Some((done, total)) = told.recv().await {
+            while let Some((done, total)) = reports.recv().await {
                 progress(done, total);
             }
         };
@@ -68,7 +68,7 @@ impl Maintenance for SqliteStore {
                     tx.flush()?;
                     for session in &some {
                         match rebuild::rebuild_one(tx, *session) {
-                            // Left as it is; the check that follows tells of it.
+                            // Left unchanged; the check that follows reports it.
                             Err(error) if error.kind() == ErrorKind::Damaged => {}
                             other => other?,
                         }
@@ -97,7 +97,7 @@ impl Maintenance for SqliteStore {
     }
 
     async fn close(&self) -> Result<(), StoreError> {
-        // The writer last: whoever is last brings everything into the one file.
+        // The writer last: closing the last connection checkpoints the log into the main file.
         self.reader_pool.close();
         self.writer.close();
         Ok(())

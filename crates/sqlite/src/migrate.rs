@@ -1,36 +1,36 @@
-//! Bringing a file up to this version's schema.
+//! Migrates a file to this version's schema.
 //!
-//! Migrations are numbered by time and applied in order, each in the transaction that
-//! records it. `user_version` holds how many have been applied, so that an up-to-date
-//! file costs one pragma.
+//! Migrations are named by timestamp and applied in order, each in the transaction that records
+//! it. `user_version` holds how many have been applied, so that an up-to-date file costs one
+//! pragma.
 
 use rusqlite::Connection;
 use throughline_store::StoreError;
 
 use crate::error::during;
 
-/// Marks a file as ours: "TLine" cut to four bytes.
+/// SQLite application id that marks a file as a store: "TLine" cut to four bytes.
 const APPLICATION_ID: i32 = 0x544c_696e;
 
-/// Every migration there has been, oldest first.
+/// All migrations, oldest first.
 pub(crate) const MIGRATIONS: &[(&str, &str)] = throughline_store::migrations!();
 
-/// How many migrations this version knows.
+/// Returns how many migrations this version knows.
 fn known_migrations() -> i64 {
     i64::try_from(MIGRATIONS.len()).unwrap_or(i64::MAX)
 }
 
-/// What a file needs before it can be used.
+/// Whether a file's schema is up to date.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum SchemaState {
-    /// Nothing.
+    /// Up to date.
     Current,
-    /// Some migrations.
+    /// Migrations are missing.
     Outdated,
 }
 
-/// Looks at a file without changing it, in a transaction of the caller's: another
-/// process may be making the store at this moment.
+/// Inspects a file without changing it, in the caller's transaction: another process may be
+/// creating the store at the same time.
 pub(crate) fn schema_state(connection: &Connection) -> Result<SchemaState, StoreError> {
     let pragma = |name| -> Result<i64, StoreError> {
         connection
@@ -58,8 +58,7 @@ pub(crate) fn schema_state(connection: &Connection) -> Result<SchemaState, Store
     }
 }
 
-/// Refuses a file that a later version has changed since it was opened: what this version
-/// would write or read no longer fits.
+/// Refuses a file that a later version has migrated since it was opened.
 pub(crate) fn refuse_newer_schema(connection: &Connection) -> Result<(), StoreError> {
     let applied: i64 = connection
         .prepare_cached("PRAGMA user_version")
@@ -75,9 +74,9 @@ pub(crate) fn refuse_newer_schema(connection: &Connection) -> Result<(), StoreEr
     Ok(())
 }
 
-/// Applies what is missing. Several processes may try at once: one does it.
+/// Applies the missing migrations. Several processes may try at once; one of them does it.
 pub(crate) fn migrate(connection: &mut Connection) -> Result<(), StoreError> {
-    let failed = during("bringing the schema up to date");
+    let failed = during("migrating the schema");
     let transaction = connection
         .transaction_with_behavior(rusqlite::TransactionBehavior::Immediate)
         .map_err(failed)?;
@@ -98,7 +97,7 @@ pub(crate) fn migrate(connection: &mut Connection) -> Result<(), StoreError> {
     transaction.commit().map_err(failed)
 }
 
-/// A file with tables of somebody else's is not ours to change.
+/// Refuses to migrate a file that contains another program's tables.
 fn refuse_foreign_database(connection: &Connection) -> Result<(), StoreError> {
     let tables: i64 = connection
         .query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0))

@@ -1,4 +1,4 @@
-//! Opening a store: the file, its permissions, its connections.
+//! Opens a store: creates the file, sets its permissions and configures its connections.
 
 use std::fs::OpenOptions;
 use std::path::{Path, PathBuf};
@@ -18,23 +18,23 @@ use crate::permissions;
 use crate::reader_pool::ReaderPool;
 use crate::writer::Writer;
 
-/// How sure an acknowledgement is.
+/// How durable an acknowledged write is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Durability {
-    /// On the disk: it survives the machine's going down.
+    /// Synced to disk: survives a power failure.
     #[default]
     Full,
-    /// With the operating system: it survives the program's going down.
+    /// Handed to the operating system: survives a crash of the program, not of the machine.
     Normal,
 }
 
 /// How to open a store.
 #[derive(Clone, Copy, Debug)]
 pub struct Options {
-    /// How sure an acknowledgement is.
+    /// How durable an acknowledged write is.
     pub durability: Durability,
-    /// How long a write may take altogether, from when it was asked for. After that it is
-    /// answered with an error, and not done.
+    /// How long a write may take in total, counted from the call. After that it fails and is
+    /// not performed.
     pub write_timeout: Duration,
 }
 
@@ -47,7 +47,7 @@ impl Default for Options {
     }
 }
 
-/// Sessions in one SQLite file.
+/// A store of sessions in one SQLite file.
 #[derive(Debug, Clone)]
 pub struct SqliteStore {
     pub(crate) path: PathBuf,
@@ -56,9 +56,9 @@ pub struct SqliteStore {
 }
 
 impl SqliteStore {
-    /// Opens a store, and makes it if there is none.
+    /// Opens a store, creating it if it does not exist.
     ///
-    /// A file in a folder that cannot be written opens all the same, for reading.
+    /// A file in a folder that cannot be written is opened for reading only.
     pub fn open(path: impl Into<PathBuf>, options: Options) -> Result<Self, StoreError> {
         let path = path.into();
         refuse_lost_main_file(&path)?;
@@ -94,23 +94,23 @@ impl SqliteStore {
         })
     }
 
-    /// The file.
+    /// Returns the path of the store's main file.
     pub fn path(&self) -> &Path {
         &self.path
     }
 }
 
-/// Makes the folder and the file, for their owner's eyes only.
+/// Creates the folder and the file, readable by their owner only.
 fn create_file(path: &Path) -> Result<(), StoreError> {
     let failed = |source: std::io::Error| match source.kind() {
         std::io::ErrorKind::PermissionDenied | std::io::ErrorKind::ReadOnlyFilesystem => {
             StoreError::ReadOnly {
-                during: "making the store's file",
+                during: "creating the store's file",
                 source: format!("{}: {source}", path.display()).into(),
             }
         }
         _ => StoreError::Backend {
-            during: "making the store's file",
+            during: "creating the store's file",
             source: format!("{}: {source}", path.display()).into(),
         },
     };
@@ -123,7 +123,7 @@ fn create_file(path: &Path) -> Result<(), StoreError> {
     #[cfg(unix)]
     {
         use std::os::unix::fs::OpenOptionsExt;
-        // The database gives its side files the mode of the main one.
+        // SQLite gives the files beside it the mode of the main file.
         file.mode(0o600);
     }
     if let Some(folder) = path.parent() {
@@ -134,14 +134,14 @@ fn create_file(path: &Path) -> Result<(), StoreError> {
 }
 
 /// Refuses a store whose main file is missing or empty while its write-ahead log has frames:
-/// SQLite would take the log for a leftover and discard it, with all that is only in it. A
-/// store is never like this by itself: the main file has a page before the log is made.
+/// SQLite would discard the log as a leftover, and the data in it. Normal operation never
+/// produces this state: the main file has a page before the log is created.
 pub(crate) fn refuse_lost_main_file(path: &Path) -> Result<(), StoreError> {
-    /// A log that is no longer has a header and nothing else.
+    /// A log no longer than this has a header and no frames.
     const WAL_HEADER: u64 = 32;
     let length = |path: &Path| std::fs::metadata(path).map_or(0, |file| file.len());
     let wal = side_file(path, "-wal");
-    // The log first: whoever is making the store just now makes the main file before it.
+    // The log first: a process that is creating the store creates the main file before the log.
     if length(&wal) > WAL_HEADER && length(path) == 0 {
         return Err(StoreError::MainFileLost {
             file: path.display().to_string(),
@@ -151,12 +151,12 @@ pub(crate) fn refuse_lost_main_file(path: &Path) -> Result<(), StoreError> {
     Ok(())
 }
 
-/// Settings that every connection has.
+/// Applies the settings that every connection shares.
 fn configure_connection(connection: &mut Connection) -> rusqlite::Result<()> {
     connection.busy_handler(Some(handle_busy))?;
     connection.set_prepared_statement_cache_capacity(64);
-    // Otherwise a statement is compiled anew for other values, in case another plan suits
-    // them better: which costs more than any of these statements.
+    // Keeps prepared plans stable. Otherwise a statement may be recompiled for other parameter
+    // values, which costs more than any of these statements.
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
     connection.pragma_update(None, "temp_store", "memory")?;
     connection.pragma_update(None, "trusted_schema", false)
@@ -170,7 +170,7 @@ fn is_busy(error: &rusqlite::Error) -> bool {
     )
 }
 
-/// A connection that reads.
+/// Opens a read-only connection.
 pub(crate) fn open_reader(path: &Path) -> Result<Connection, StoreError> {
     let failed = during("opening the store");
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
@@ -193,9 +193,9 @@ pub(crate) fn open_reader(path: &Path) -> Result<Connection, StoreError> {
     }
 }
 
-/// Whether an interrupted transaction must be rolled back first, which only a connection that
-/// writes can do. A kill or power cut during the very first command leaves such a file: it is not
-/// in WAL mode yet.
+/// Whether an interrupted transaction must be rolled back first, which only a writing
+/// connection can do. A kill or power cut during the very first command leaves such a file: it
+/// is not in WAL mode yet.
 fn needs_rollback(error: &rusqlite::Error) -> bool {
     let error = error.sqlite_error();
     error.is_some_and(|error| error.extended_code == rusqlite::ffi::SQLITE_READONLY_ROLLBACK)
@@ -210,7 +210,7 @@ fn roll_back(path: &Path) -> rusqlite::Result<()> {
     Ok(())
 }
 
-/// Whether the database could not make the files by which connections share it.
+/// Whether SQLite could not create the shared-memory file of the write-ahead log.
 fn is_sharing_failure(error: &rusqlite::Error) -> bool {
     use rusqlite::ErrorCode::{CannotOpen, PermissionDenied, ReadOnly};
     matches!(
@@ -219,8 +219,8 @@ fn is_sharing_failure(error: &rusqlite::Error) -> bool {
     )
 }
 
-/// A connection to a file in a folder that cannot be written. Nobody can be writing to
-/// it from here, so it is read as it stands.
+/// Opens a file in a folder that cannot be written. Nobody on this machine can be writing to
+/// it, so it is opened as immutable.
 fn open_immutable_reader(path: &Path) -> Result<Connection, StoreError> {
     let failed = during("opening the store for reading only");
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY
@@ -237,21 +237,21 @@ fn open_immutable_reader(path: &Path) -> Result<Connection, StoreError> {
     Ok(connection)
 }
 
-/// A file beside the main one: `-wal` or `-shm`.
+/// Returns the path of a file beside the main one: `-wal` or `-shm`.
 pub(crate) fn side_file(path: &Path, suffix: &str) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
     name.push(suffix);
     name.into()
 }
 
-/// A connection that writes.
+/// Opens a writing connection.
 pub(crate) fn open_writer(path: &Path, options: Options) -> Result<Connection, StoreError> {
     let failed = during("opening the store for writing");
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let mut connection = Connection::open_with_flags(path, flags).map_err(failed)?;
     configure_connection(&mut connection).map_err(failed)?;
     let set = || -> rusqlite::Result<()> {
-        // WAL is kept in the file once set; asking again is free.
+        // WAL mode is stored in the file; setting it again costs nothing.
         connection.pragma_update(None, "journal_mode", "wal")?;
         let synchronous = match options.durability {
             Durability::Full => "full",
@@ -266,7 +266,7 @@ pub(crate) fn open_writer(path: &Path, options: Options) -> Result<Connection, S
     if connection.is_readonly("main").map_err(failed)? {
         return Err(StoreError::ReadOnly {
             during: "opening the store for writing",
-            source: format!("{} may not be written", path.display()).into(),
+            source: format!("{} is not writable", path.display()).into(),
         });
     }
     Ok(connection)
@@ -279,7 +279,7 @@ fn set_full_fsync(connection: &Connection, durability: Durability) -> rusqlite::
     connection.pragma_update(None, "checkpoint_fullfsync", full)
 }
 
-/// A connection that moves what was committed from the write-ahead log into the file.
+/// Opens the connection that checkpoints the write-ahead log into the file.
 pub(crate) fn open_checkpointer(
     path: &Path,
     durability: Durability,

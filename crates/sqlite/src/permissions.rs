@@ -1,11 +1,11 @@
-//! Takes the permissions of a store's files away from everybody but their owner.
+//! Restricts the permissions of a store's files to their owner.
 //!
-//! New files are created that way; these are files that were copied, restored or made
-//! otherwise. Nothing is opened for it: closing a file would drop the database's locks on it.
+//! New files are created that way; this covers files that were copied, restored or created
+//! otherwise. It opens no file, since closing one would drop SQLite's locks on it.
 
 use std::path::Path;
 
-/// Restricts the store's file and those beside it, as far as they are ours to change.
+/// Restricts the store's file and those beside it, where permitted.
 #[cfg(unix)]
 pub(crate) fn restrict_to_owner(path: &Path) {
     use std::os::unix::fs::PermissionsExt as _;
@@ -17,7 +17,7 @@ pub(crate) fn restrict_to_owner(path: &Path) {
         let mut permissions = meta.permissions();
         if permissions.mode() & 0o077 != 0 {
             permissions.set_mode(permissions.mode() & 0o700);
-            // Somebody else's file, or one on a disk that cannot be written, is as it is.
+            // Another user's file, or one on a read-only disk, is left as it is.
             let _ = std::fs::set_permissions(&file, permissions);
         }
     }

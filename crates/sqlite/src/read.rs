@@ -1,4 +1,5 @@
-//! Reading a log: only the rows that are returned are touched, and a few on the way.
+//! Reads pages of a log by following skip-list links, touching only the returned rows and a few
+//! on the way.
 
 use rusqlite::{Connection, OptionalExtension, Row};
 use throughline_model::{Entry, Seq, SessionId, StoredEntry};
@@ -8,7 +9,7 @@ use crate::error::during;
 use crate::rows;
 use crate::skip_list::{self, EntryLink, LogEnd};
 
-/// An entry and its place.
+/// An entry and its row id and links.
 #[derive(Debug)]
 pub(crate) struct LinkedEntry {
     pub(crate) link: EntryLink,
@@ -29,7 +30,7 @@ fn linked_entry_from_row(row: &Row<'_>) -> Result<LinkedEntry, StoreError> {
     })
 }
 
-/// The entry at a place, which must have this number.
+/// Reads the entry in a row, which must have this sequence number.
 fn fetch_entry(
     connection: &Connection,
     pk: Option<i64>,
@@ -53,7 +54,7 @@ fn fetch_entry(
         .ok_or(StoreError::MissingEntry { seq })
 }
 
-/// A page of the log that ends here.
+/// Reads a page of the log that ends at `end`.
 pub(crate) fn read_page(
     connection: &Connection,
     end: LogEnd,
@@ -73,7 +74,7 @@ pub(crate) fn read_page(
     }
 }
 
-/// The last entries of a stretch.
+/// Reads the last entries of a range.
 fn read_backward(
     connection: &Connection,
     end: LogEnd,
@@ -94,18 +95,18 @@ fn read_backward(
     Ok(entries)
 }
 
-/// The first entries of a stretch. Links lead back, so the places are gathered first,
-/// without reading what is there.
+/// Reads the first entries of a range. Links lead backward, so the row ids are collected first,
+/// without reading the payloads.
 fn read_forward(
     connection: &Connection,
     end: LogEnd,
     from: Seq,
     last: Seq,
 ) -> Result<Vec<LinkedEntry>, StoreError> {
-    let places = skip_list::load_range(connection, end, from, last)?;
-    let mut entries = Vec::with_capacity(places.len().min(1_024));
+    let links = skip_list::load_range(connection, end, from, last)?;
+    let mut entries = Vec::with_capacity(links.len().min(1_024));
     let mut bytes = 0;
-    for link in places {
+    for link in links {
         if bytes >= ReadRange::PAGE_BYTES {
             break;
         }
@@ -116,7 +117,7 @@ fn read_forward(
     Ok(entries)
 }
 
-/// A page of the log that ends here, without the places.
+/// Reads a page of the log that ends at `end`, without the links.
 pub(crate) fn read_stored(
     connection: &Connection,
     end: LogEnd,
@@ -126,7 +127,7 @@ pub(crate) fn read_stored(
     Ok(page.into_iter().map(|placed| placed.stored).collect())
 }
 
-/// Exactly `count` entries, decoded.
+/// Reads exactly `count` entries, decoded.
 pub(crate) fn read_decoded(
     connection: &Connection,
     of: &SessionId,
@@ -153,7 +154,7 @@ pub(crate) fn read_decoded(
     Ok(entries)
 }
 
-/// Where the log of the session with this number ends.
+/// Returns the end of a session's log, by the session's row id.
 pub(crate) fn load_log_end(
     connection: &Connection,
     session: i64,

@@ -1,4 +1,4 @@
-//! Reads: a few threads with a connection each, started as they are needed.
+//! Runs reads on a small pool of threads, each with its own connection, started on demand.
 
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -16,18 +16,18 @@ use crate::file_identity::OpenFiles;
 use crate::migrate::refuse_newer_schema;
 use crate::open::open_reader;
 
-/// Reads that wait for a connection are more than enough to keep two disks busy.
+/// Enough threads to saturate the disk; further reads wait in the queue.
 const MAX_THREADS: usize = 4;
 
 type ReadJob = Box<dyn FnOnce(&mut Connection) + Send>;
 
-/// Threads that read.
+/// The pool of reader threads.
 pub(crate) struct ReaderPool {
     path: PathBuf,
     files: Arc<OpenFiles>,
     jobs: Mutex<Option<Sender<ReadJob>>>,
     queue: Receiver<ReadJob>,
-    /// The connection the store was opened with, for the first thread.
+    /// The connection the store was opened with; the first thread takes it.
     first_connection: Mutex<Option<Connection>>,
     threads: AtomicUsize,
     handles: Mutex<Vec<JoinHandle<()>>>,
@@ -57,7 +57,7 @@ impl ReaderPool {
         }
     }
 
-    /// Runs a read on a connection of its own.
+    /// Runs a read in a snapshot transaction on one of the pool's connections.
     pub(crate) async fn read<T: Send + 'static>(
         &self,
         f: impl FnOnce(&Connection) -> Result<T, StoreError> + Send + 'static,
@@ -65,15 +65,15 @@ impl ReaderPool {
         let (reply, answer) = oneshot::channel();
         let files = Arc::clone(&self.files);
         self.send(Box::new(move |connection| {
-            // One snapshot for the whole read, whatever it consists of.
+            // One snapshot for the whole read, however many statements it has.
             let result = files.check().and_then(|()| run_in_snapshot(connection, f));
-            // Nobody waits any more: nothing to do.
+            // The caller may have stopped waiting.
             let _ = reply.send(result);
         }))?;
         answer.await.map_err(|_| StoreError::Closed)?
     }
 
-    /// Runs something that cannot be done inside a transaction.
+    /// Runs an operation that cannot be done inside a transaction.
     pub(crate) async fn read_without_transaction<T: Send + 'static>(
         &self,
         f: impl FnOnce(&Connection) -> Result<T, StoreError> + Send + 'static,
@@ -115,7 +115,7 @@ impl ReaderPool {
             .spawn(move || {
                 for job in waiting {
                     idle.fetch_sub(1, Ordering::Relaxed);
-                    // A fault of ours in one read must not take the thread with it.
+                    // A panic in one read must not end the thread.
                     let _ = catch_unwind(AssertUnwindSafe(|| job(&mut connection)));
                     idle.fetch_add(1, Ordering::Relaxed);
                 }
@@ -128,7 +128,7 @@ impl ReaderPool {
             Ok(thread) => thread,
             Err(error) => {
                 self.idle.fetch_sub(1, Ordering::Relaxed);
-                // Those that run already do it, if later.
+                // The running threads serve it, later.
                 return if threads > 0 { Ok(()) } else { Err(error) };
             }
         };
@@ -140,7 +140,7 @@ impl ReaderPool {
         Ok(())
     }
 
-    /// Waits until what is waiting is done, and lets go of the connections.
+    /// Finishes the queued reads and closes the connections.
     pub(crate) fn close(&self) {
         let jobs = self.jobs.lock();
         jobs.unwrap_or_else(PoisonError::into_inner).take();
@@ -148,7 +148,7 @@ impl ReaderPool {
         first.unwrap_or_else(PoisonError::into_inner).take();
         let handles = self.handles.lock();
         for thread in handles.unwrap_or_else(PoisonError::into_inner).drain(..) {
-            // A panic in the thread has been told to whoever waited for an answer.
+            // A panic in the thread has already failed the read that was waiting.
             let _ = thread.join();
         }
     }

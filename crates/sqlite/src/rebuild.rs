@@ -1,4 +1,4 @@
-//! Making everything derived anew from the logs.
+//! Rebuilds all derived data from the logs.
 
 use rusqlite::{Connection, params};
 use throughline_model::Record;
@@ -11,7 +11,7 @@ use crate::rows;
 use crate::skip_list::LogEnd;
 use crate::tx::Tx;
 
-/// The numbers of all sessions, in the order they were made.
+/// Returns the row ids of all sessions, in creation order.
 pub(crate) fn list_session_pks(connection: &Connection) -> Result<Vec<i64>, StoreError> {
     connection
         .prepare("SELECT pk FROM session ORDER BY pk")
@@ -19,7 +19,7 @@ pub(crate) fn list_session_pks(connection: &Connection) -> Result<Vec<i64>, Stor
         .map_err(during("reading the sessions"))
 }
 
-/// Makes everything derived of a session and of its forks anew.
+/// Rebuilds everything derived from the logs of a session and its forks.
 pub(crate) fn rebuild_with_forks(tx: &mut Tx<'_>, pk: i64) -> Result<(), StoreError> {
     rebuild_one(tx, pk)?;
     let forks: Vec<i64> = tx
@@ -32,7 +32,7 @@ pub(crate) fn rebuild_with_forks(tx: &mut Tx<'_>, pk: i64) -> Result<(), StoreEr
     Ok(())
 }
 
-/// What a session's log comes to, and the records to keep on the way.
+/// The result of folding a session's log, with the snapshots to store.
 struct FoldedSession {
     owner: i64,
     gone: bool,
@@ -41,10 +41,10 @@ struct FoldedSession {
     snapshots: Vec<Record>,
 }
 
-/// Makes everything derived of one session anew.
+/// Rebuilds everything derived from one session's log.
 ///
-/// Changes nothing of a session whose log is damaged: what is kept beside it may be the
-/// only word of what was lost.
+/// Leaves a session whose log is damaged unchanged: its derived data may be the only trace of
+/// what was lost.
 pub(crate) fn rebuild_one(tx: &mut Tx<'_>, pk: i64) -> Result<(), StoreError> {
     let folded = fold_session(tx, pk)?;
     let failed = during("rebuilding a session");
@@ -57,14 +57,14 @@ pub(crate) fn rebuild_one(tx: &mut Tx<'_>, pk: i64) -> Result<(), StoreError> {
     if folded.gone {
         return Ok(());
     }
-    let card = &folded.record.info;
-    rows::write_info(tx.connection, pk, card, folded.end.entry)?;
+    let info = &folded.record.info;
+    rows::write_info(tx.connection, pk, info, folded.end.entry)?;
     rows::write_state(tx.connection, pk, &folded.record.state)?;
-    rows::write_tags(tx.connection, folded.owner, pk, &card.tags)?;
+    rows::write_tags(tx.connection, folded.owner, pk, &info.tags)?;
     rebuild_blob_uses(tx, folded.owner, pk)
 }
 
-/// Reads the log of a session from its first entry to its last.
+/// Folds the log of a session from its first entry to its last.
 fn fold_session(tx: &Tx<'_>, pk: i64) -> Result<FoldedSession, StoreError> {
     let (owner, shared, gone, end) = tx
         .prepare_read(
@@ -86,12 +86,12 @@ fn fold_session(tx: &Tx<'_>, pk: i64) -> Result<FoldedSession, StoreError> {
             })
         })
         .map_err(during("reading a session to rebuild"))?;
-    let birth = rows::load_header(tx.connection, pk)?;
+    let header = rows::load_header(tx.connection, pk)?;
     let mut folded = FoldedSession {
         owner,
         gone,
         end,
-        record: Record::new(&birth),
+        record: Record::new(&header),
         snapshots: Vec::new(),
     };
     let FoldedSession {
@@ -110,7 +110,7 @@ fn fold_session(tx: &Tx<'_>, pk: i64) -> Result<FoldedSession, StoreError> {
 }
 
 fn rebuild_blob_uses(tx: &mut Tx<'_>, owner: i64, pk: i64) -> Result<(), StoreError> {
-    let failed = during("rebuilding the notes of attachments");
+    let failed = during("rebuilding attachment references");
     tx.prepare_write("DELETE FROM blob_use WHERE session = ?1")
         .and_then(|mut delete| delete.execute([pk]))
         .map_err(failed)?;

@@ -1,13 +1,14 @@
-//! Restores a backup into the file of a store, while others use it.
+//! Restores a backup into a store's file while other processes use it.
 //!
-//! The backup is copied beside the store, brought to this version's schema and checked there;
-//! the store is not touched before. SQLite's online backup then writes the pages into the live
-//! file in one transaction: processes that have the store open keep the same file, and see
-//! either what it held before or what was restored.
+//! The backup is copied beside the store, migrated to this version's schema and checked there
+//! before the store is touched. SQLite's online backup then writes the pages into the live file
+//! in one transaction: processes that have the store open keep the same file, and see either
+//! the old content or the restored one.
 //!
-//! A store that cannot be read any more is moved aside instead, unless somebody has it open.
+//! A store that can no longer be read is moved aside instead, unless another process has it
+//! open.
 //!
-//! Invariant: what the store held is in a file of its own before it is replaced, with
+//! Invariant: before the store is replaced, its content is saved in a separate file, with
 //! everything acknowledged until then.
 
 use std::path::{Path, PathBuf};
@@ -25,49 +26,50 @@ use crate::migrate::{SchemaState, migrate, schema_state};
 use crate::open::{Options, open_reader, open_writer, refuse_lost_main_file, side_file};
 use crate::{backup, check};
 
-/// Pages written between two reports of progress.
+/// Pages written between two progress reports.
 const PAGES_PER_STEP: i32 = 2_000;
 
-/// Leases get numbers this far above those given out before, so that nothing written under a
-/// lease of before the restore is taken for work under a new one.
+/// Fencing tokens of new leases start this far above those issued before the restore, so that a
+/// write under an old lease is never accepted under a new one.
 const LEASE_GAP: i64 = 1_000_000;
 
-/// How long readers are waited for when the log is emptied.
+/// How long to wait for readers before truncating the log.
 const READER_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// How to restore a backup.
 #[derive(Clone, Debug)]
 pub struct RestoreOptions {
-    /// The file that what the store held is kept in. It must not exist.
+    /// The file that the store's previous content is saved to. It must not exist.
     pub keep_as: PathBuf,
-    /// Whether a backup of another store is restored as well.
+    /// Whether to restore a backup of a different store too.
     pub allow_other_store: bool,
 }
 
 /// What a restore did.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RestoreReport {
-    /// Sessions that were restored.
+    /// Number of sessions restored.
     pub sessions: u64,
-    /// Entries that were restored.
+    /// Number of entries restored.
     pub entries: u64,
-    /// Where what the store held is now, if it held anything.
+    /// Where the store's previous content is now, if it had any.
     pub replaced: Option<PathBuf>,
-    /// Whether the file is the same as before. Otherwise the old one was moved aside.
+    /// Whether the content was replaced in the same file. Otherwise the old file was moved
+    /// aside.
     pub in_place: bool,
 }
 
-/// Why a backup was not restored. The store is as it was.
+/// Why a backup was not restored. The store is unchanged.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum RestoreError {
-    /// The file is a database of another program, or an empty one.
+    /// The file is another program's database, or empty.
     #[error("{} is not a backup of a store", .file.display())]
     NotABackup {
         /// The file.
         file: PathBuf,
     },
-    /// The backup itself is damaged.
+    /// The backup is damaged.
     #[error("{} is damaged: {what}", .file.display())]
     Damaged {
         /// The file.
@@ -75,31 +77,31 @@ pub enum RestoreError {
         /// What is wrong with it.
         what: String,
     },
-    /// The backup and the store have no common beginning.
+    /// The backup and the store have no common history.
     #[error("{} is a backup of another store", .file.display())]
     OtherStore {
         /// The file.
         file: PathBuf,
     },
-    /// The store cannot be read and must be moved aside, and is open in other processes.
+    /// The store cannot be read and must be moved aside, but other processes have it open.
     #[error(
-        "{} cannot be read and has to be replaced, but is open in {}",
+        "{} cannot be read and must be replaced, but is open in {}",
         .file.display(),
         .holders.join(", ")
     )]
     InUse {
         /// The store's file.
         file: PathBuf,
-        /// Who has it open.
+        /// The processes that have it open.
         holders: Vec<String>,
     },
-    /// Anything else.
+    /// Any other store failure.
     #[error(transparent)]
     Store(#[from] StoreError),
 }
 
 impl RestoreError {
-    /// What kind of failure this is.
+    /// Returns the kind of the failure.
     pub fn kind(&self) -> ErrorKind {
         match self {
             Self::NotABackup { .. } => ErrorKind::Invalid,
@@ -110,9 +112,9 @@ impl RestoreError {
     }
 }
 
-/// Restores the backup `from` into the store at `store`, which others may be using.
+/// Restores the backup `from` into the store at `store`, which other processes may be using.
 ///
-/// Takes its time: the whole backup is checked first.
+/// The whole backup is checked first, which takes time in proportion to its size.
 pub fn restore_backup(
     store: &Path,
     from: &Path,
@@ -120,7 +122,7 @@ pub fn restore_backup(
     progress: ProgressCallback<'_>,
 ) -> Result<RestoreReport, RestoreError> {
     if options.keep_as.exists() {
-        return Err(restore_error(&options.keep_as, &"there is a file already").into());
+        return Err(restore_error(&options.keep_as, &"the file already exists").into());
     }
     let staged = StagedCopy::new(store);
     let checked = stage_backup(from, store, &staged.path, options, progress)?;
@@ -143,7 +145,7 @@ pub fn restore_backup(
     })
 }
 
-/// The checked copy of a backup, which is removed in the end.
+/// The checked copy of a backup; deleted on drop.
 struct StagedCopy {
     path: PathBuf,
 }
@@ -153,7 +155,7 @@ impl StagedCopy {
         let staged = Self {
             path: side_file(store, ".restoring"),
         };
-        // Left by a restore that was interrupted.
+        // Left over from an interrupted restore.
         staged.remove();
         staged
     }
@@ -171,7 +173,7 @@ impl Drop for StagedCopy {
     }
 }
 
-/// Copies a backup, brings the copy up to date, and checks it.
+/// Copies a backup, migrates the copy and checks it.
 fn stage_backup(
     from: &Path,
     store: &Path,
@@ -223,7 +225,7 @@ fn stage_backup(
     if let Some(what) = broken {
         return Err(damaged(what));
     }
-    // A store that cannot be read says nothing about which one it is.
+    // A store that cannot be read has no identity to compare.
     let live = refuse_lost_main_file(store)
         .and_then(|()| open_reader(store))
         .ok();
@@ -254,7 +256,7 @@ fn open_copy(path: &Path, flags: OpenFlags) -> Result<Connection, StoreError> {
         .map_err(during("opening the copy of the backup"))
 }
 
-/// The first thing that ever happened in a store, by which it is recognised.
+/// Returns the first change ever recorded in a store, which identifies it.
 fn first_change(connection: &Connection) -> Result<Option<(i64, String, String)>, StoreError> {
     connection
         .query_row(
@@ -266,13 +268,13 @@ fn first_change(connection: &Connection) -> Result<Option<(i64, String, String)>
         .map_err(during("reading the first change"))
 }
 
-/// The largest number that was ever given to a lease; 0 where that cannot be read.
+/// Returns the largest fencing token ever issued; 0 if it cannot be read.
 fn last_lease_number(connection: &Connection) -> i64 {
     let seq = "SELECT seq FROM sqlite_sequence WHERE name = 'lease'";
     connection.query_row(seq, [], |row| row.get(0)).unwrap_or(0)
 }
 
-/// Nobody holds a lease of a backup any more.
+/// Deletes the leases stored in the backup; nobody holds them any more.
 fn clear_leases(connection: &Connection, next: i64) -> Result<(), StoreError> {
     let failed = during("clearing the leases of the backup");
     connection
@@ -286,7 +288,7 @@ fn clear_leases(connection: &Connection, next: i64) -> Result<(), StoreError> {
     Ok(())
 }
 
-/// Replaces what the live file holds, in one transaction, and keeps a copy of it.
+/// Replaces the live file's content in one transaction, after saving a copy of it.
 fn overwrite_store(
     store: &Path,
     staged: &Path,
@@ -295,7 +297,7 @@ fn overwrite_store(
 ) -> Result<(), StoreError> {
     if !store.exists() && !side_file(store, "-wal").exists() {
         return Err(StoreError::DamagedStore {
-            what: "there is no file".to_owned(),
+            what: "the file does not exist".to_owned(),
             source: None,
         });
     }
@@ -305,7 +307,7 @@ fn overwrite_store(
     let mut live = open_writer(store, Options::default())?;
     {
         let backup = Backup::new(&source, &mut live).map_err(during_it)?;
-        // From the first page on, nobody else can write.
+        // From the first page on, no other process can write.
         let deadline = Instant::now() + DEFAULT_TIMEOUT;
         copy_pages(&backup, 1, deadline)?;
         let kept = open_reader(store)?;
@@ -318,7 +320,7 @@ fn overwrite_store(
             progress(total.saturating_sub(left), total);
         }
     }
-    // What was replaced is not to linger in the log. If readers are in the way it is moved later.
+    // Replaced content must not stay in the log. If readers block this, it is truncated later.
     let _ = with_busy_deadline(Instant::now() + READER_TIMEOUT, || {
         live.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |row| {
             row.get::<_, i64>(0)
@@ -327,7 +329,7 @@ fn overwrite_store(
     Ok(())
 }
 
-/// Writes some pages; tells whether they were the last, and everything is committed.
+/// Writes some pages; returns whether they were the last and everything is committed.
 fn copy_pages(backup: &Backup<'_, '_>, pages: i32, deadline: Instant) -> Result<bool, StoreError> {
     loop {
         let stepped = with_busy_deadline(deadline, || backup.step(pages));
@@ -345,7 +347,7 @@ fn copy_pages(backup: &Backup<'_, '_>, pages: i32, deadline: Instant) -> Result<
     }
 }
 
-/// Puts the copy in the place of a store that cannot be read; tells whether there was any.
+/// Puts the copy in place of a store that cannot be read; returns whether there was one.
 fn move_aside(store: &Path, staged: &Path, keep_as: &Path) -> Result<bool, RestoreError> {
     let holders = find_file_holders(store);
     if !holders.is_empty() {
@@ -355,7 +357,7 @@ fn move_aside(store: &Path, staged: &Path, keep_as: &Path) -> Result<bool, Resto
         });
     }
     let mut replaced = false;
-    // The main file first: while only the log is there, nobody opens the store.
+    // The main file first: while only the log exists, nobody opens the store.
     for suffix in ["", "-wal"] {
         let (old, kept) = (side_file(store, suffix), side_file(keep_as, suffix));
         match std::fs::rename(&old, &kept) {
@@ -366,7 +368,7 @@ fn move_aside(store: &Path, staged: &Path, keep_as: &Path) -> Result<bool, Resto
     }
     let _ = std::fs::remove_file(side_file(store, "-shm"));
     if store.exists() {
-        return Err(restore_error(store, &"somebody made a new store meanwhile").into());
+        return Err(restore_error(store, &"another process created a new store meanwhile").into());
     }
     std::fs::rename(staged, store)
         .and_then(|()| sync_folder(store))

@@ -1,4 +1,4 @@
-//! Between rows and the model: the one place where columns are named.
+//! Converts between rows and model types; the only module that names the session columns.
 
 use std::collections::BTreeSet;
 use std::str::FromStr;
@@ -25,7 +25,7 @@ pub(crate) fn seq_from_i64(number: i64) -> Seq {
     Seq(u64::try_from(number).unwrap_or(0))
 }
 
-/// The columns that a card is kept in, in the order of [`card_columns`].
+/// The columns of the session info, in the order of [`info_values`].
 pub(crate) const INFO_COLUMNS: [&str; 23] = [
     "head",
     "digest",
@@ -52,7 +52,7 @@ pub(crate) const INFO_COLUMNS: [&str; 23] = [
     "preview",
 ];
 
-/// `UPDATE session SET …` for all of a card's columns and the place of the last entry.
+/// `UPDATE session SET …` for all columns of the session info and the last entry's row id.
 fn update_info_sql() -> &'static str {
     static SQL: OnceLock<String> = OnceLock::new();
     SQL.get_or_init(|| {
@@ -65,15 +65,15 @@ fn update_info_sql() -> &'static str {
     })
 }
 
-/// Writes all of a card, and the place of the last entry.
+/// Writes the whole session info and the last entry's row id.
 pub(crate) fn write_info(
     connection: &Connection,
     pk: i64,
-    card: &SessionInfo,
+    info: &SessionInfo,
     entry: Option<i64>,
 ) -> Result<(), StoreError> {
-    let failed = during("writing a session's card");
-    let columns = info_values(card)?;
+    let failed = during("writing a session's info");
+    let columns = info_values(info)?;
     let values = columns.iter().map(|value| value as &dyn rusqlite::ToSql);
     let values: Vec<_> = values
         .chain([&entry as &dyn rusqlite::ToSql, &pk])
@@ -85,14 +85,14 @@ pub(crate) fn write_info(
     Ok(())
 }
 
-/// Writes of a card what a message changes.
+/// Writes the columns of the session info that a message changes.
 pub(crate) fn write_counts(
     connection: &Connection,
     pk: i64,
-    card: &SessionInfo,
+    info: &SessionInfo,
     entry: Option<i64>,
 ) -> Result<(), StoreError> {
-    let failed = during("writing a session's card");
+    let failed = during("writing a session's info");
     let count = |count: u64| i64::try_from(count).unwrap_or(i64::MAX);
     connection
         .prepare_cached(
@@ -102,14 +102,14 @@ pub(crate) fn write_counts(
         )
         .map_err(failed)?
         .execute(params![
-            seq_to_i64(card.head),
-            card.digest.as_bytes(),
-            card.last_activity.as_microsecond(),
-            count(card.messages),
-            count(card.queries),
-            to_optional_json(&card.tokens)?,
-            card.model,
-            card.provider,
+            seq_to_i64(info.head),
+            info.digest.as_bytes(),
+            info.last_activity.as_microsecond(),
+            count(info.messages),
+            count(info.queries),
+            to_optional_json(&info.tokens)?,
+            info.model,
+            info.provider,
             entry,
             pk,
         ])
@@ -117,7 +117,7 @@ pub(crate) fn write_counts(
     Ok(())
 }
 
-/// Whether two cards of a session differ at most in what [`write_counts`] writes.
+/// Whether two versions of a session's info differ at most in what [`write_counts`] writes.
 pub(crate) fn differ_in_counts_only(a: &SessionInfo, b: &SessionInfo) -> bool {
     (&a.name, a.named_by, &a.key, &a.description) == (&b.name, b.named_by, &b.key, &b.description)
         && (a.status, &a.lineage, &a.project) == (b.status, &b.lineage, &b.project)
@@ -127,14 +127,15 @@ pub(crate) fn differ_in_counts_only(a: &SessionInfo, b: &SessionInfo) -> bool {
         && (&a.id, &a.preview) == (&b.id, &b.preview)
 }
 
-/// `SELECT` of everything [`card`] needs, with `id` and `key` first.
+/// `SELECT` of everything [`info_from_row`] needs, with `id` and `key` first.
 pub(crate) fn select_info_sql() -> &'static str {
     static SQL: OnceLock<String> = OnceLock::new();
     SQL.get_or_init(|| format!("SELECT session.id, key, {}", INFO_COLUMNS.join(", ")))
 }
 
 fn to_json<T: Serialize>(value: &T) -> Result<String, StoreError> {
-    serde_json::to_string(value).map_err(|source| damaged("a value has no JSON", source))
+    serde_json::to_string(value)
+        .map_err(|source| damaged("a value cannot be encoded as JSON", source))
 }
 
 fn to_optional_json<T: Serialize + Default + PartialEq>(value: &T) -> Result<Value, StoreError> {
@@ -144,48 +145,48 @@ fn to_optional_json<T: Serialize + Default + PartialEq>(value: &T) -> Result<Val
     to_json(value).map(Value::Text)
 }
 
-/// A card's columns, in the order of [`CARD_COLUMNS`].
-pub(crate) fn info_values(card: &SessionInfo) -> Result<[Value; 23], StoreError> {
+/// Returns the values of the session info, in the order of [`INFO_COLUMNS`].
+pub(crate) fn info_values(info: &SessionInfo) -> Result<[Value; 23], StoreError> {
     let text = |text: Option<&str>| text.map_or(Value::Null, |text| Value::Text(text.to_owned()));
     let count = |count: u64| Value::Integer(i64::try_from(count).unwrap_or(i64::MAX));
-    let agent = card.agent.as_ref();
+    let agent = info.agent.as_ref();
     Ok([
-        Value::Integer(seq_to_i64(card.head)),
-        Value::Blob(card.digest.as_bytes().to_vec()),
-        Value::Integer(card.last_activity.as_microsecond()),
-        Value::Integer(card.created_at.as_microsecond()),
-        count(card.messages),
-        count(card.queries),
-        to_optional_json(&card.tokens)?,
-        to_optional_json(&card.restoration)?,
-        count(card.compactions),
-        card.last_compaction
+        Value::Integer(seq_to_i64(info.head)),
+        Value::Blob(info.digest.as_bytes().to_vec()),
+        Value::Integer(info.last_activity.as_microsecond()),
+        Value::Integer(info.created_at.as_microsecond()),
+        count(info.messages),
+        count(info.queries),
+        to_optional_json(&info.tokens)?,
+        to_optional_json(&info.restoration)?,
+        count(info.compactions),
+        info.last_compaction
             .map_or(Value::Null, |at| Value::Integer(at.as_microsecond())),
-        Value::Text(card.status.as_str().to_owned()),
-        text(card.name.as_ref().map(throughline_model::Name::as_str)),
-        Value::Text(to_json(&card.named_by)?),
-        text(card.description.as_deref()),
-        Value::Text(to_json(&card.lineage)?),
+        Value::Text(info.status.as_str().to_owned()),
+        text(info.name.as_ref().map(throughline_model::Name::as_str)),
+        Value::Text(to_json(&info.named_by)?),
+        text(info.description.as_deref()),
+        Value::Text(to_json(&info.lineage)?),
         text(
-            card.project
+            info.project
                 .as_ref()
                 .map(throughline_model::ProjectId::as_str),
         ),
-        text(card.workspace.as_deref()),
+        text(info.workspace.as_deref()),
         text(agent.map(|agent| agent.name.as_str())),
         text(agent.and_then(|agent| agent.path.as_deref())),
-        text(card.model.as_deref()),
-        text(card.provider.as_deref()),
-        to_optional_json(&card.tags)?,
-        Value::Text(card.preview.clone()),
+        text(info.model.as_deref()),
+        text(info.provider.as_deref()),
+        to_optional_json(&info.tags)?,
+        Value::Text(info.preview.clone()),
     ])
 }
 
-/// The card in a row of [`select_card`].
+/// Decodes the session info from a row of [`select_info_sql`].
 pub(crate) fn info_from_row(row: &Row<'_>) -> Result<SessionInfo, StoreError> {
     Columns(row).session_info().map_err(|error| {
         let id: String = row.get(0).unwrap_or_else(|_| "?".to_owned());
-        damaged(format!("the card of session {id} cannot be decoded"), error)
+        damaged(format!("the info of session {id} cannot be decoded"), error)
     })
 }
 
@@ -256,7 +257,7 @@ impl Columns<'_> {
     }
 }
 
-/// The number of an owner, if known.
+/// Returns the row id of an owner, if the owner is known.
 pub(crate) fn find_owner(
     connection: &Connection,
     owner: &Owner,
@@ -271,7 +272,7 @@ pub(crate) fn find_owner(
         .map_err(during("looking up an owner"))
 }
 
-/// Where a session is.
+/// The location of a session in the database.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct SessionRow {
     pub(crate) pk: i64,
@@ -281,7 +282,7 @@ pub(crate) struct SessionRow {
     pub(crate) trashed: bool,
 }
 
-/// Finds a session, in use or in the trash.
+/// Finds a session, live or in the trash.
 pub(crate) fn find_session(
     connection: &Connection,
     session: &SessionRef,
@@ -311,7 +312,7 @@ pub(crate) fn find_session(
         .map_err(during("looking up a session"))
 }
 
-/// Finds a session in use.
+/// Finds a live session.
 pub(crate) fn find_live_session(
     connection: &Connection,
     session: &SessionRef,
@@ -323,7 +324,7 @@ pub(crate) fn find_live_session(
     }
 }
 
-/// What is kept about a session.
+/// Loads a session's record: its info and state.
 pub(crate) fn load_record(connection: &Connection, pk: i64) -> Result<Record, StoreError> {
     static SQL: OnceLock<String> = OnceLock::new();
     let failed = during("reading a session's record");
@@ -337,9 +338,9 @@ pub(crate) fn load_record(connection: &Connection, pk: i64) -> Result<Record, St
             what: format!("session number {pk} has no row"),
             source: None,
         })?;
-    let card = info_from_row(row)?;
+    let info = info_from_row(row)?;
     Ok(Record {
-        info: card,
+        info,
         state: load_state(connection, pk)?,
     })
 }
@@ -348,22 +349,22 @@ fn load_state(connection: &Connection, pk: i64) -> Result<SessionState, StoreErr
     let json: Option<String> = connection
         .prepare_cached("SELECT json FROM standing WHERE session = ?1")
         .and_then(|mut query| query.query_row([pk], |row| row.get(0)).optional())
-        .map_err(during("reading what stands in a session"))?;
+        .map_err(during("reading a session's state"))?;
     match json {
         None => Ok(SessionState::default()),
         Some(json) => serde_json::from_str(&json)
-            .map_err(|error| damaged("what stands in a session cannot be decoded", error)),
+            .map_err(|error| damaged("a session's state cannot be decoded", error)),
     }
 }
 
-/// Writes what stands in a session.
+/// Writes a session's state.
 pub(crate) fn write_state(
     connection: &Connection,
     pk: i64,
-    standing: &SessionState,
+    state: &SessionState,
 ) -> Result<(), StoreError> {
-    let failed = during("writing what stands in a session");
-    if *standing == SessionState::default() {
+    let failed = during("writing a session's state");
+    if *state == SessionState::default() {
         connection
             .prepare_cached("DELETE FROM standing WHERE session = ?1")
             .and_then(|mut delete| delete.execute([pk]))
@@ -373,7 +374,7 @@ pub(crate) fn write_state(
     connection
         .prepare_cached("INSERT OR REPLACE INTO standing (session, json) VALUES (?1, ?2)")
         .map_err(failed)?
-        .execute(params![pk, to_json(standing)?])
+        .execute(params![pk, to_json(state)?])
         .map_err(failed)?;
     Ok(())
 }
@@ -401,17 +402,17 @@ pub(crate) fn write_tags(
     Ok(())
 }
 
-/// How a session was born.
+/// Loads a session's header.
 pub(crate) fn load_header(connection: &Connection, pk: i64) -> Result<SessionHeader, StoreError> {
     let json: String = connection
         .prepare_cached("SELECT json FROM birth WHERE session = ?1")
         .and_then(|mut query| query.query_row([pk], |row| row.get(0)))
-        .map_err(during("reading a session's birth"))?;
+        .map_err(during("reading a session's header"))?;
     serde_json::from_str(&json)
-        .map_err(|error| damaged("a session's birth cannot be decoded", error))
+        .map_err(|error| damaged("a session's header cannot be decoded", error))
 }
 
-/// The entry in a row of all the columns of its table.
+/// Decodes an entry from a row with all columns of its table.
 pub(crate) fn stored_entry_from_row(row: &Row<'_>) -> Result<StoredEntry, StoreError> {
     let seq: i64 = row.get(2).map_err(during("reading an entry"))?;
     let decode = || -> DecodeResult<StoredEntry> {

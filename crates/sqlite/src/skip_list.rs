@@ -1,9 +1,8 @@
-//! How the entries of a log lead to one another.
+//! The skip list that links the entries of a log.
 //!
-//! Every entry knows the one before it and one further back: that whose number is its
-//! own with the lowest set bit cleared. From any entry, any earlier one is a number of
-//! steps away that grows with the logarithm of the distance, and appending needs to
-//! remember only as many places as the head's number has bits.
+//! Every entry links to the one before it and to one further back: the entry whose number is
+//! its own with the lowest set bit cleared. From any entry, any earlier one is reached in O(log
+//! distance) steps, and appending only needs as many row ids as the head's number has bits.
 
 use rusqlite::{Connection, OptionalExtension};
 use throughline_model::Seq;
@@ -12,14 +11,14 @@ use throughline_store::StoreError;
 use crate::error::during;
 use crate::rows;
 
-/// Where a log ends: the number of its last entry, and its place in the table.
+/// The end of a log: the number of its last entry and that entry's row id.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct LogEnd {
     pub(crate) head: Seq,
     pub(crate) entry: Option<i64>,
 }
 
-/// An entry's place, and where it leads.
+/// An entry's row id and its links.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct EntryLink {
     pub(crate) pk: i64,
@@ -29,12 +28,12 @@ pub(crate) struct EntryLink {
     pub(crate) jump: Option<i64>,
 }
 
-/// The number that an entry jumps to.
+/// Returns the number of the entry that `seq` jumps to.
 fn jump_target(seq: Seq) -> Seq {
     Seq(seq.0 & seq.0.saturating_sub(1))
 }
 
-/// The link at a place, which must be that of the entry with this number.
+/// Loads the link in a row, which must belong to the entry with this number.
 fn load_link(connection: &Connection, pk: Option<i64>, seq: Seq) -> Result<EntryLink, StoreError> {
     let found = connection
         .prepare_cached("SELECT session, seq, back, jump FROM entry WHERE pk = ?1")
@@ -57,7 +56,7 @@ fn load_link(connection: &Connection, pk: Option<i64>, seq: Seq) -> Result<Entry
         .ok_or(StoreError::MissingEntry { seq })
 }
 
-/// Finds an entry by its number, which must not be beyond the end.
+/// Finds an entry by its number, which must not be past the end.
 pub(crate) fn seek(
     connection: &Connection,
     end: LogEnd,
@@ -79,7 +78,7 @@ pub(crate) fn seek(
     }
 }
 
-/// The entry before this one.
+/// Loads the link of the previous entry.
 pub(crate) fn load_previous(
     connection: &Connection,
     at: &EntryLink,
@@ -87,7 +86,7 @@ pub(crate) fn load_previous(
     load_link(connection, at.back, Seq(at.seq.0.saturating_sub(1)))
 }
 
-/// The entries from one to another, both included, in order, as far as there are any.
+/// Loads the links of a range of entries, both ends included, in order, as far as they exist.
 pub(crate) fn load_range(
     connection: &Connection,
     end: LogEnd,
@@ -108,13 +107,13 @@ pub(crate) fn load_range(
     Ok(links)
 }
 
-/// The places that the entries to come will lead back to: the head, and what is left of
-/// its number as one set bit after the other is cleared.
+/// The row ids that future entries will link back to: the head, and the entries reached by
+/// clearing one set bit of its number after another.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct JumpPointers(Vec<(Seq, i64)>);
 
 impl LogEnd {
-    /// The end of a log in which nothing is.
+    /// The end of an empty log.
     pub(crate) const EMPTY: Self = Self {
         head: Seq::ZERO,
         entry: None,
@@ -122,7 +121,7 @@ impl LogEnd {
 }
 
 impl JumpPointers {
-    /// Finds them for a log that ends here.
+    /// Loads them for a log that ends at `end`.
     pub(crate) fn load(connection: &Connection, end: LogEnd) -> Result<Self, StoreError> {
         let mut anchors = Vec::new();
         let (mut pk, mut seq) = (end.entry, end.head);
@@ -135,7 +134,7 @@ impl JumpPointers {
         Ok(Self(anchors))
     }
 
-    /// Where the log ends.
+    /// Returns the end of the log.
     pub(crate) fn end(&self) -> LogEnd {
         match self.0.last() {
             None => LogEnd::EMPTY,
@@ -146,7 +145,7 @@ impl JumpPointers {
         }
     }
 
-    /// What the next entry leads back to: the one before, and the one it jumps to.
+    /// Returns the links of the next entry: to the one before it and to its jump target.
     pub(crate) fn next_links(&mut self) -> (Option<i64>, Option<i64>) {
         let end = self.end();
         let jump = jump_target(end.head.next());
@@ -156,7 +155,7 @@ impl JumpPointers {
         (end.entry, self.0.last().map(|(_, pk)| *pk))
     }
 
-    /// Takes in the entry that was asked for with [`next`](Self::next).
+    /// Adds the entry that was linked with [`next_links`](Self::next_links).
     pub(crate) fn push(&mut self, seq: Seq, pk: i64) {
         self.0.push((seq, pk));
     }
@@ -171,7 +170,7 @@ mod tests {
         let mut anchors = JumpPointers::default();
         for n in 1..=2_000_i64 {
             let (back, jump) = anchors.next_links();
-            // Places are numbers times ten, to tell them apart.
+            // Row ids are the numbers times ten, to tell them apart.
             assert_eq!(back, (n > 1).then_some((n - 1) * 10));
             let expected = n & (n - 1);
             assert_eq!(jump, (expected > 0).then_some(expected * 10), "{n}");

@@ -1,4 +1,4 @@
-//! Token counts, by the entry they are of.
+//! Caches token counts, keyed by entry.
 
 use async_trait::async_trait;
 use rusqlite::{OptionalExtension, params};
@@ -56,11 +56,11 @@ impl TokenCounts for SqliteStore {
         };
         self.writer
             .write(move |tx| {
-                let failed = during("keeping token counts");
+                let failed = during("storing token counts");
                 let end = tx.load_session(&of)?.anchors.end();
                 let links = skip_list::load_range(tx.connection, end, from, to)?;
                 for (seq, tokens) in &counts {
-                    let Ok(place) = links.binary_search_by_key(seq, |link| link.seq) else {
+                    let Ok(index) = links.binary_search_by_key(seq, |link| link.seq) else {
                         continue;
                     };
                     let tokens = i64::try_from(*tokens).unwrap_or(i64::MAX);
@@ -69,7 +69,7 @@ impl TokenCounts for SqliteStore {
                          VALUES (?1, ?2, ?3)",
                     )
                     .and_then(|mut insert| {
-                        insert.execute(params![encoding, links[place].pk, tokens])
+                        insert.execute(params![encoding, links[index].pk, tokens])
                     })
                     .map_err(failed)?;
                 }

@@ -1,7 +1,7 @@
-//! Into the trash, out of it, and gone for good.
+//! Moves sessions to the trash, restores them and removes them permanently.
 //!
-//! A session that forks share entries of is not forgotten when it is removed: its row
-//! stays, out of everybody's sight, with just the entries they share.
+//! A removed session whose entries are shared by forks keeps its row, marked as gone and hidden
+//! from every query, with only the entries that are shared.
 
 use rusqlite::params;
 use throughline_model::{Seq, SessionRef, Timestamp};
@@ -35,7 +35,7 @@ impl SqliteStore {
                         "UPDATE session SET trashed_at = ?2 WHERE pk = ?1 AND trashed_at IS NULL",
                     )
                     .and_then(|mut update| update.execute(params![found.pk, at.as_microsecond()]))
-                    .map_err(during("putting a session into the trash"))?;
+                    .map_err(during("moving a session to the trash"))?;
                 if put > 0 {
                     record_event(
                         tx,
@@ -55,11 +55,11 @@ impl SqliteStore {
         self.writer
             .write(move |tx| {
                 let pk = find_in_trash(tx, &session)?;
-                let birth = rows::load_header(tx.connection, pk)?;
-                refuse_taken_key(tx, &session.owner, &birth)?;
+                let header = rows::load_header(tx.connection, pk)?;
+                refuse_taken_key(tx, &session.owner, &header)?;
                 tx.prepare_write("UPDATE session SET trashed_at = NULL WHERE pk = ?1")
                     .and_then(|mut update| update.execute([pk]))
-                    .map_err(during("taking a session out of the trash"))?;
+                    .map_err(during("restoring a session from the trash"))?;
                 record_event(
                     tx,
                     &session.owner,
@@ -85,7 +85,7 @@ impl SqliteStore {
                     refuse_trashed_again(tx, &session, pk, expected)?;
                 }
                 tx.enable_secure_delete()?;
-                // Before its entries go: no later one may have their positions.
+                // Before its entries are deleted, so that their positions are never reused.
                 record_event(
                     tx,
                     &session.owner,
@@ -106,7 +106,7 @@ fn find_in_trash(tx: &Tx<'_>, session: &SessionRef) -> Result<i64, StoreError> {
     }
 }
 
-/// Refuses a session that is in the trash since another time than it was decided about.
+/// Refuses a session that was trashed at another time than the one the caller decided on.
 fn refuse_trashed_again(
     tx: &Tx<'_>,
     session: &SessionRef,
@@ -123,11 +123,11 @@ fn refuse_trashed_again(
     Err(StoreError::TrashedAgain {
         id: session.id.clone(),
         at: Timestamp::from_microsecond(trashed_at)
-            .map_err(|error| damaged("a session's time in the trash", error))?,
+            .map_err(|error| damaged("a session's time in the trash cannot be decoded", error))?,
     })
 }
 
-/// Removes a session, and then those that were kept for its sake.
+/// Removes a session, and then any removed sessions that were retained only for it.
 fn remove_rows(tx: &mut Tx<'_>, pk: i64) -> Result<(), StoreError> {
     tx.flush()?;
     execute_for(tx, "DELETE FROM session_tag WHERE session = ?1", pk)?;
@@ -142,22 +142,23 @@ fn remove_rows(tx: &mut Tx<'_>, pk: i64) -> Result<(), StoreError> {
     Ok(())
 }
 
-/// Keeps of a session that is gone what others share, and nothing if nobody does.
+/// Deletes everything of a removed session that no fork shares, and its row if nothing is
+/// shared.
 ///
-/// As long as any of it is kept so is what it shares itself: whoever shares its entries
-/// shares those as well, and without them its own could not be verified.
+/// While any of its entries are retained, so are those it inherits: a fork that shares its entries
+/// shares the inherited ones too, and its own could not be verified without them.
 fn trim_removed(tx: &mut Tx<'_>, pk: i64) -> Result<(), StoreError> {
     let failed = during("removing entries");
-    let kept = last_shared_seq(tx.connection, pk)?.unwrap_or(Seq::ZERO);
-    let end = delete_after(tx, pk, kept)?;
+    let last_shared = last_shared_seq(tx.connection, pk)?.unwrap_or(Seq::ZERO);
+    let end = delete_after(tx, pk, last_shared)?;
     tx.prepare_write("UPDATE session SET head = ?2, head_entry = ?3 WHERE pk = ?1")
         .and_then(|mut update| update.execute(params![pk, rows::seq_to_i64(end.head), end.entry]))
         .map_err(failed)?;
     tx.prepare_write("DELETE FROM snapshot WHERE session = ?1 AND seq > ?2")
-        .and_then(|mut delete| delete.execute([pk, rows::seq_to_i64(kept)]))
+        .and_then(|mut delete| delete.execute([pk, rows::seq_to_i64(last_shared)]))
         .map_err(failed)?;
     crate::blob::release_unreferenced(tx, pk)?;
-    if kept == Seq::ZERO {
+    if last_shared == Seq::ZERO {
         let bases: Vec<i64> = tx
             .prepare_read(
                 "SELECT DISTINCT base FROM inherits JOIN session ON session.pk = base
@@ -174,23 +175,24 @@ fn trim_removed(tx: &mut Tx<'_>, pk: i64) -> Result<(), StoreError> {
             execute_for(tx, sql, pk)?;
         }
         for base in bases {
-            // Made earlier than what shares it, so this comes to an end; it may be gone
-            // already, as a base of a base.
+            // A base is always older than what shares it, so the recursion ends; it may be
+            // deleted already, as a base of a base.
             trim_removed(tx, base)?;
         }
     }
     Ok(())
 }
 
-/// Deletes a session's own entries after `kept`; tells where its log ends then.
-fn delete_after(tx: &mut Tx<'_>, pk: i64, kept: Seq) -> Result<LogEnd, StoreError> {
+/// Deletes a session's own entries after `last_shared`; returns the new end of its log.
+fn delete_after(tx: &mut Tx<'_>, pk: i64, last_shared: Seq) -> Result<LogEnd, StoreError> {
     let Some(mut end) = read::load_log_end(tx.connection, pk)? else {
         return Ok(LogEnd::EMPTY);
     };
-    while end.head > kept {
+    while end.head > last_shared {
         let link = match skip_list::seek(tx.connection, end, end.head) {
             Ok(link) if link.session == pk => link,
-            // What is left is another's; or it is damaged, and cannot be followed.
+            // The remaining entries belong to another session, or the log is damaged and cannot
+            // be followed.
             _ => break,
         };
         tx.prepare_write("DELETE FROM entry WHERE pk = ?1")

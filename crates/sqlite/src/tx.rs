@@ -1,9 +1,9 @@
-//! One write transaction, and what the writer remembers between them.
+//! A write transaction, and the session cache that the writer holds between transactions.
 //!
-//! The records of sessions lately written are kept in memory, so that an append need
-//! not read what it is about to change. They are trusted only as long as the database
-//! says that no other connection has written. Cards are written once a session and
-//! transaction, however many appends it got.
+//! Records of recently written sessions are cached, so that an append need not read what it is
+//! about to change. The cache is valid only while SQLite reports that no other connection has
+//! written. Session info is written once per session and transaction, however many appends the
+//! session got.
 
 use std::collections::HashMap;
 use std::time::Instant;
@@ -18,20 +18,20 @@ use crate::migrate::refuse_newer_schema;
 use crate::rows;
 use crate::skip_list::{JumpPointers, LogEnd};
 
-/// How many sessions' records are remembered.
+/// Maximum number of sessions cached.
 const MAX_CACHED_SESSIONS: usize = 4_096;
-/// How many entries' ids are remembered, of all of them together.
+/// Maximum number of entry ids cached, over all sessions.
 const MAX_CACHED_IDS: usize = 1 << 18;
 
-/// What the writer remembers between transactions.
+/// What the writer caches between transactions.
 #[derive(Debug, Default)]
 pub(crate) struct SessionCache {
     sessions: HashMap<SessionRef, CachedSession>,
     owners: HashMap<Owner, i64>,
-    /// The last position in the feed, where it is known.
+    /// The last position in the change feed, if known.
     position: Option<i64>,
     version: i64,
-    /// How many ids the sessions remember.
+    /// Number of entry ids cached over all sessions.
     cached_ids: usize,
 }
 
@@ -43,7 +43,7 @@ impl SessionCache {
         self.cached_ids = 0;
     }
 
-    /// So many more ids are remembered; if they are too many, none are.
+    /// Accounts for `more` cached ids; drops all of them if there are too many.
     fn count_cached_ids(&mut self, more: usize) {
         self.cached_ids += more;
         if self.cached_ids > MAX_CACHED_IDS {
@@ -55,27 +55,27 @@ impl SessionCache {
     }
 }
 
-/// A session in use, as the writer knows it.
+/// A cached live session.
 #[derive(Debug, Clone)]
 pub(crate) struct CachedSession {
-    /// Its number.
+    /// The session's row id.
     pub(crate) pk: i64,
-    /// Its owner's number.
+    /// The owner's row id.
     pub(crate) owner: i64,
-    /// How many entries it shares with its origin.
+    /// Number of entries shared with the session's origin.
     pub(crate) shared: Seq,
-    /// What is known about it.
+    /// The folded record.
     pub(crate) record: Record,
-    /// What its next entries will lead back to.
+    /// The row ids that its next entries will link to.
     pub(crate) anchors: JumpPointers,
-    /// The ids of all its own entries, where it was made lately and they are remembered:
-    /// then none need be looked up to know that an entry is new.
+    /// The ids of all its own entries, if the session was created recently and they are cached:
+    /// then a new entry is recognized without a lookup.
     pub(crate) ids: Option<EntryIds>,
-    /// What of `record` has been written.
+    /// The entry up to which the session state in `record` has been written.
     saved_state_seq: Seq,
-    /// The card as it was last written whole.
+    /// The session info as last written in full.
     saved_info: Option<SessionInfo>,
-    /// Whether it is among those to be written.
+    /// Whether it is queued to be written by [`Tx::flush`].
     dirty: bool,
 }
 
@@ -100,7 +100,7 @@ pub(crate) struct Tx<'a> {
     pub(crate) connection: &'a Connection,
     cache: &'a mut SessionCache,
     dirty: Vec<SessionRef>,
-    /// Whether the job that is running has changed anything.
+    /// Whether the running job has changed anything.
     pub(crate) changed: bool,
     secure_delete: bool,
     /// Whether other connections have written since the last transaction.
@@ -108,7 +108,7 @@ pub(crate) struct Tx<'a> {
 }
 
 impl<'a> Tx<'a> {
-    /// Begins, if need be after waiting for others until `deadline`.
+    /// Begins the transaction, waiting for other writers until `deadline`.
     pub(crate) fn begin(
         connection: &'a Connection,
         cache: &'a mut SessionCache,
@@ -141,7 +141,7 @@ impl<'a> Tx<'a> {
         })
     }
 
-    /// Commits, and tells whether something was overwritten.
+    /// Commits; returns whether deleted data was overwritten.
     pub(crate) fn commit(mut self) -> Result<bool, StoreError> {
         self.flush()?;
         self.connection
@@ -149,13 +149,14 @@ impl<'a> Tx<'a> {
             .and_then(|mut commit| commit.execute([]))
             .map_err(commit_failure)?;
         if self.secure_delete {
-            // It is committed, whatever comes of this: to go on overwriting costs only time.
+            // The transaction is committed either way: leaving secure delete on only costs
+            // time.
             let _ = self.connection.pragma_update(None, "secure_delete", false);
         }
         Ok(self.secure_delete)
     }
 
-    /// From here on, what is deleted is overwritten and not just forgotten.
+    /// From here on, deleted data is overwritten with zeros.
     pub(crate) fn enable_secure_delete(&mut self) -> Result<(), StoreError> {
         self.secure_delete = true;
         self.connection
@@ -163,8 +164,7 @@ impl<'a> Tx<'a> {
             .map_err(during("preparing to overwrite"))
     }
 
-    /// The next position in the feed: after every entry, and everything else that
-    /// happened.
+    /// Returns the next position in the change feed, after every entry and event.
     pub(crate) fn next_position(&mut self) -> Result<i64, StoreError> {
         let last = match self.cache.position {
             Some(last) => last,
@@ -174,18 +174,18 @@ impl<'a> Tx<'a> {
         Ok(last + 1)
     }
 
-    /// A statement that changes something.
+    /// Prepares a statement that changes something.
     pub(crate) fn prepare_write(&mut self, sql: &str) -> rusqlite::Result<CachedStatement<'a>> {
         self.changed = true;
         self.connection.prepare_cached(sql)
     }
 
-    /// A statement that reads.
+    /// Prepares a statement that only reads.
     pub(crate) fn prepare_read(&self, sql: &str) -> rusqlite::Result<CachedStatement<'a>> {
         self.connection.prepare_cached(sql)
     }
 
-    /// The number of an owner, who becomes known if need be.
+    /// Returns the row id of an owner, inserting the owner if necessary.
     pub(crate) fn ensure_owner(&mut self, owner: &Owner) -> Result<i64, StoreError> {
         if let Some(pk) = self.cache.owners.get(owner) {
             return Ok(*pk);
@@ -195,13 +195,13 @@ impl<'a> Tx<'a> {
             None => self
                 .prepare_write("INSERT INTO owner (id) VALUES (?1) RETURNING pk")
                 .and_then(|mut insert| insert.query_row([owner.as_str()], |row| row.get(0)))
-                .map_err(during("making an owner"))?,
+                .map_err(during("creating an owner"))?,
         };
         self.cache.owners.insert(owner.clone(), pk);
         Ok(pk)
     }
 
-    /// A session in use.
+    /// Returns a live session from the cache, loading it if necessary.
     pub(crate) fn load_session(
         &mut self,
         session: &SessionRef,
@@ -223,8 +223,8 @@ impl<'a> Tx<'a> {
             .ok_or_else(|| StoreError::NoSuchSession(session.id.clone()))
     }
 
-    /// A session in use, to be changed and put back. If that fails, so does the
-    /// transaction, and everything remembered is forgotten.
+    /// Takes a live session out of the cache to change it; [`Tx::put_session`] returns it. If
+    /// the job fails in between, the transaction fails and the whole cache is dropped.
     pub(crate) fn take_session(
         &mut self,
         session: &SessionRef,
@@ -236,7 +236,7 @@ impl<'a> Tx<'a> {
             .ok_or_else(|| StoreError::NoSuchSession(session.id.clone()))
     }
 
-    /// Puts a session back whose record has changed and is to be written.
+    /// Puts back a session whose record has changed and queues it to be written.
     pub(crate) fn put_session(&mut self, session: &SessionRef, mut live: CachedSession) {
         self.changed = true;
         if !live.dirty {
@@ -246,34 +246,34 @@ impl<'a> Tx<'a> {
         self.cache.sessions.insert(session.clone(), live);
     }
 
-    /// So many more entries' ids are remembered of sessions.
+    /// Accounts for `more` cached entry ids.
     pub(crate) fn count_cached_ids(&mut self, more: usize) {
         self.cache.count_cached_ids(more);
     }
 
-    /// Forgets a session: its rows were changed otherwise.
+    /// Drops all cached sessions, because rows were changed outside the cache.
     pub(crate) fn evict_sessions(&mut self) {
         self.cache.sessions.clear();
     }
 
-    /// Makes the rows of a session whose log is, so far, the one that ends at `shared`.
+    /// Inserts the rows of a new session whose log so far is the one that ends at `shared`.
     pub(crate) fn insert_session(
         &mut self,
         owner: &Owner,
-        birth: &SessionHeader,
+        header: &SessionHeader,
         shared: LogEnd,
         record: &Record,
     ) -> Result<i64, StoreError> {
         let owner_pk = self.ensure_owner(owner)?;
-        let failed = during("making a session");
-        let parent = birth.lineage.parent().map(SessionId::as_str);
+        let failed = during("creating a session");
+        let parent = header.lineage.parent().map(SessionId::as_str);
         let columns = rows::info_values(&record.info)?;
         let facts: [(&str, &dyn ToSql); 6] = [
             ("owner", &owner_pk),
-            ("id", &birth.id.as_str()),
+            ("id", &header.id.as_str()),
             (
                 "key",
-                &birth.key.as_ref().map(throughline_model::Key::as_str),
+                &header.key.as_ref().map(throughline_model::Key::as_str),
             ),
             ("parent", &parent),
             ("shared", &rows::seq_to_i64(shared.head)),
@@ -298,23 +298,24 @@ impl<'a> Tx<'a> {
             .and_then(|mut insert| insert.execute(values.as_slice()))
             .map_err(failed)?;
         let pk = self.connection.last_insert_rowid();
-        let json = serde_json::to_string(birth).map_err(|e| damaged("a birth", e))?;
+        let json = serde_json::to_string(header)
+            .map_err(|e| damaged("a session header cannot be encoded", e))?;
         self.prepare_write("INSERT INTO birth (session, json) VALUES (?1, ?2)")
             .and_then(|mut insert| insert.execute(params![pk, json]))
             .map_err(failed)?;
         let anchors = JumpPointers::load(self.connection, shared)?;
         let mut live = CachedSession::new(pk, owner_pk, shared.head, record.clone(), anchors);
-        // A fork starts with tags and standing that are not yet written for it.
+        // A fork inherits tags and state that have not been written for it yet.
         live.saved_info = None;
         live.saved_state_seq = Seq::ZERO;
         live.ids = Some(EntryIds::default());
-        self.put_session(&owner.session(&birth.id), live);
-        crate::change_feed::record_event(self, owner, birth.id.as_str(), SessionEvent::Created)?;
+        self.put_session(&owner.session(&header.id), live);
+        crate::change_feed::record_event(self, owner, header.id.as_str(), SessionEvent::Created)?;
         Ok(pk)
     }
 
-    /// Writes what has changed of records: before the commit, and before anything that
-    /// reads sessions from the database.
+    /// Writes the changed records: before the commit, and before anything that reads sessions
+    /// from the database.
     pub(crate) fn flush(&mut self) -> Result<(), StoreError> {
         for session in std::mem::take(&mut self.dirty) {
             let Some(live) = self.cache.sessions.get_mut(&session) else {
@@ -326,31 +327,31 @@ impl<'a> Tx<'a> {
     }
 }
 
-/// Writes what has changed of a session's record: after a message, as a rule, only a few
-/// columns of its card.
+/// Writes what has changed in a session's record: after a message usually only a few columns of
+/// its info.
 fn write_record(connection: &Connection, live: &mut CachedSession) -> Result<(), StoreError> {
-    let card = &live.record.info;
+    let info = &live.record.info;
     let entry = live.anchors.end().entry;
     let saved = live.saved_info.as_ref();
-    if saved.is_some_and(|saved| rows::differ_in_counts_only(saved, card)) {
-        rows::write_counts(connection, live.pk, card, entry)?;
+    if saved.is_some_and(|saved| rows::differ_in_counts_only(saved, info)) {
+        rows::write_counts(connection, live.pk, info, entry)?;
     } else {
-        rows::write_info(connection, live.pk, card, entry)?;
-        if saved.is_none_or(|saved| saved.tags != card.tags) {
-            rows::write_tags(connection, live.owner, live.pk, &card.tags)?;
+        rows::write_info(connection, live.pk, info, entry)?;
+        if saved.is_none_or(|saved| saved.tags != info.tags) {
+            rows::write_tags(connection, live.owner, live.pk, &info.tags)?;
         }
-        live.saved_info = Some(card.clone());
+        live.saved_info = Some(info.clone());
     }
-    let standing = &live.record.state;
-    if standing.changed != live.saved_state_seq {
-        rows::write_state(connection, live.pk, standing)?;
-        live.saved_state_seq = standing.changed;
+    let state = &live.record.state;
+    if state.changed != live.saved_state_seq {
+        rows::write_state(connection, live.pk, state)?;
+        live.saved_state_seq = state.changed;
     }
     live.dirty = false;
     Ok(())
 }
 
-/// The numbers of the sessions that share entries of `pk`, and up to which.
+/// Returns the last entry of session `pk` that any fork shares.
 pub(crate) fn last_shared_seq(connection: &Connection, pk: i64) -> Result<Option<Seq>, StoreError> {
     connection
         .prepare_cached("SELECT max(upto) FROM inherits WHERE base = ?1")

@@ -1,12 +1,12 @@
-//! Keeping the write-ahead log short.
+//! Checkpoints the write-ahead log, to keep it short.
 //!
-//! What was committed is moved from the log into the file every [`OFTEN`] pages. As a rule the
-//! writer does that itself, as SQLite would: appends are small, and a second thread that syncs
-//! the same disk costs them more than the waiting does. Whoever brings in much at once, and
-//! has the next batch ready while the last is written, need not wait for it: after a commit of
-//! [`MUCH`] pages a thread beside the writer's moves them. The log starts anew when somebody
-//! writes at a moment when all of it has been moved: so under unceasing writes it grows, and
-//! past [`LONG`] pages the writer moves what is left itself.
+//! Committed pages are moved from the log into the main file every [`CHECKPOINT_PAGES`] pages.
+//! Usually the writer does that itself, as SQLite would: appends are small, and a second thread
+//! syncing the same disk costs more than the wait. During bulk imports the next batch is ready
+//! while the last one is written, so after a commit of [`LARGE_COMMIT_PAGES`] pages a
+//! background thread moves them instead. The log restarts when a write finds that all of it has
+//! been moved; under continuous writes it would grow, so past [`MAX_WAL_PAGES`] pages the
+//! writer checkpoints the rest itself.
 
 use std::cell::Cell;
 use std::path::{Path, PathBuf};
@@ -24,27 +24,27 @@ use crate::busy_handler::with_busy_deadline;
 use crate::error::during;
 use crate::open::Durability;
 
-/// How many pages the log has before they are moved.
+/// Pages in the log that trigger a checkpoint.
 const CHECKPOINT_PAGES: i32 = 1_000;
-/// How many pages of one commit are left to the thread beside the writer.
+/// Pages in one commit from which the background thread does the checkpoint.
 const LARGE_COMMIT_PAGES: i32 = 256;
-/// How many pages the log has before the writer moves even those.
+/// Pages in the log from which the writer checkpoints even large commits itself.
 const MAX_WAL_PAGES: i32 = 8_192;
 
-/// How long the log is waited for that readers still read, when it is to be emptied.
+/// How long to wait for readers before truncating the log.
 const READER_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// The writer's part in it.
+/// The writer's handle to checkpointing.
 #[derive(Debug)]
 pub(crate) struct WalCheckpointer {
     lock: CheckpointLock,
-    /// Whether a commit has written anything since somebody last asked.
+    /// Whether a commit has written anything since this was last read.
     has_written: Arc<AtomicBool>,
-    /// Whether the log still holds what was to be overwritten.
+    /// Whether the log still holds old versions of overwritten pages.
     needs_truncate: Cell<bool>,
 }
 
-/// Held by whoever moves pages: a second one at a time would be refused.
+/// Held while pages are moved: SQLite refuses a second checkpoint at a time.
 #[derive(Clone, Debug, Default)]
 struct CheckpointLock(Arc<Mutex<()>>);
 
@@ -55,7 +55,7 @@ impl CheckpointLock {
 }
 
 impl WalCheckpointer {
-    /// Keeps the log short that this connection writes, for as long as it is open.
+    /// Installs checkpointing on this connection, for as long as it is open.
     pub(crate) fn start(
         connection: &mut Connection,
         path: &Path,
@@ -71,10 +71,10 @@ impl WalCheckpointer {
             thread: None,
         };
         let mut before = 0;
-        // Whatever goes wrong here, the transaction is committed, and the next one tries again.
+        // Errors are ignored here: the transaction is committed, and the next commit retries.
         let after_commit = move |wal: &mut Wal, pages: i32| {
             noted.store(true, Ordering::Relaxed);
-            // A log with fewer pages than before has started anew.
+            // A log with fewer pages than before has restarted.
             let written = if pages < before {
                 pages
             } else {
@@ -99,16 +99,16 @@ impl WalCheckpointer {
         })
     }
 
-    /// Whether a commit has written anything since this was last asked.
+    /// Returns whether a commit has written anything since the last call.
     pub(crate) fn take_has_written(&self) -> bool {
         self.has_written.swap(false, Ordering::Relaxed)
     }
 
-    /// After a commit: leaves nothing in the log if something was overwritten, since old
-    /// versions of pages must not linger beside the file.
+    /// Truncates the log after a commit that overwrote deleted data, since old versions of
+    /// pages must not stay beside the main file.
     ///
-    /// The transaction is committed and must not be reported as failed, or even run again. If
-    /// readers are in the way, or the disk fails, it is tried again after the next commit, and
+    /// The transaction is committed and must be neither reported as failed nor run again. If
+    /// readers block the truncation or the disk fails, it is retried after the next commit and
     /// when the store is closed.
     pub(crate) fn truncate_if_needed(&self, connection: &Connection, overwritten: bool) {
         if !overwritten && !self.needs_truncate.get() {
@@ -120,7 +120,7 @@ impl WalCheckpointer {
             Duration::ZERO
         };
         let _turn = self.lock.acquire();
-        // The row says whether others were in the way, which is no error.
+        // The returned row says whether other connections blocked it, which is not an error.
         let emptied = with_busy_deadline(Instant::now() + wait, || {
             connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |row| {
                 row.get::<_, i64>(0)
@@ -129,14 +129,14 @@ impl WalCheckpointer {
         if overwritten && let Err(error) = &emptied {
             tracing::warn!(
                 %error,
-                "what was removed is still in the write-ahead log; emptying it is tried again"
+                "removed data is still in the write-ahead log; truncating it will be retried"
             );
         }
         self.needs_truncate.set(!matches!(emptied, Ok(0)));
     }
 }
 
-/// Moves pages on a thread of its own, which starts when it is first called.
+/// A background thread that moves pages; started by the first call.
 struct CheckpointThread {
     path: PathBuf,
     durability: Durability,
@@ -145,7 +145,7 @@ struct CheckpointThread {
 }
 
 impl CheckpointThread {
-    /// Has what is in the log moved soon.
+    /// Requests a checkpoint soon.
     fn wake(&mut self) {
         if self.thread.is_none() {
             let (calls, waiting) = bounded(1);
@@ -160,7 +160,7 @@ impl CheckpointThread {
             self.thread = Some((calls, thread));
         }
         if let Some((calls, _)) = &self.thread {
-            // One call more than the one that waits would find nothing to do.
+            // One pending request is enough.
             let _ = calls.try_send(());
         }
     }
@@ -182,7 +182,7 @@ fn run_checkpoints(
     calls: &Receiver<()>,
 ) {
     let Ok(connection) = crate::open::open_checkpointer(path, durability) else {
-        // The writer does it, at longer intervals.
+        // The writer checkpoints instead, at longer intervals.
         return;
     };
     for () in calls {

@@ -1,16 +1,16 @@
-//! Writes: one thread, and everything that waits in one commit.
+//! The writer thread: runs queued write jobs in batches, one transaction per batch.
 //!
-//! The thread blocks for one job, takes what else is waiting, runs all of it in one
-//! transaction and answers everybody after the commit. There is no timer: while one
-//! batch is being synced the next one gathers.
+//! The thread blocks for one job, takes whatever else is queued, runs all of it in one
+//! transaction and replies to every caller after the commit (group commit). There is no timer:
+//! while one batch is being synced, the next one accumulates.
 //!
-//! What becomes of a batch that failed is decided by [`RetryPolicy`]: every job has one
-//! deadline from when it was submitted; a batch is run again job by job only if one of them
-//! broke it; if the store itself failed, all of them get that failure. A job whose caller has
-//! given up is not run.
+//! [`RetryPolicy`] decides what happens to a failed batch: every job has one deadline, counted
+//! from its submission; a batch is rerun job by job only if one of its jobs broke it; if the
+//! store itself failed, every job gets that failure. A job whose caller has given up is not
+//! run.
 //!
-//! Invariants: nothing is acknowledged before a sync that covers it, nor once the file has
-//! been replaced; nothing is run again after a commit.
+//! Invariants: nothing is acknowledged before a sync that covers it, nor after the file has
+//! been replaced; nothing is rerun after a commit.
 
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -31,23 +31,24 @@ use crate::open::{Durability, Options};
 use crate::tx::{SessionCache, Tx};
 use crate::wal_checkpoint::WalCheckpointer;
 
-/// The most jobs in one commit: enough to share a sync, and short enough to wait for.
+/// Maximum number of jobs per commit: enough to share a sync, few enough to wait for.
 const MAX_BATCH: usize = 512;
 
-/// Something to do in a transaction.
+/// A unit of work to run in a write transaction.
 trait Job: QueuedWrite + Send {
-    /// Does it. An error of a job that has changed nothing is the job's own refusal.
+    /// Runs the job. An error from a job that changed nothing is that job's own refusal.
     fn run(&mut self, tx: &mut Tx<'_>) -> JobOutcome;
-    /// The error it ended with, if it was run and did.
+    /// Returns the error the job ended with, if it ran and failed.
     fn error(&self) -> Option<&StoreError>;
-    /// Tells whoever asked: its own result once that is committed, or the failure.
+    /// Replies to the caller: with the job's own result once it is committed, or with the
+    /// failure.
     fn answer(self: Box<Self>, failure: Option<StoreError>);
 }
 
 enum JobOutcome {
     Done,
     Refused,
-    /// It failed half-way: what it changed must be undone.
+    /// The job failed after changing something, which must be rolled back.
     Failed,
 }
 
@@ -63,7 +64,7 @@ impl<T, F> QueuedWrite for WriteJob<T, F> {
         self.deadline
     }
 
-    /// Whoever asked was told that it failed, or left.
+    /// The caller has dropped its future.
     fn is_abandoned(&self) -> bool {
         self.reply.is_closed()
     }
@@ -94,20 +95,20 @@ where
         let Self {
             run, result, reply, ..
         } = *self;
-        // Whoever asked may want back what they share with the work.
+        // Released first: the caller may need sole ownership of what the closure shares.
         drop(run);
         let result = match (result, failure) {
-            // What it came to, even a refusal, rests on what was not committed.
+            // Even a refusal may depend on changes that were not committed.
             (_, Some(failure)) => Err(failure),
             (Some(done), None) => done,
             (None, None) => Err(StoreError::Closed),
         };
-        // Whoever asked may have left meanwhile.
+        // The caller may have stopped waiting.
         let _ = reply.send(result);
     }
 }
 
-/// The writing side of a store: its thread starts with the first write.
+/// The write side of a store; its thread starts with the first write.
 pub(crate) struct Writer {
     path: PathBuf,
     options: Options,
@@ -151,10 +152,10 @@ impl Writer {
         }
     }
 
-    /// Runs `work` in a transaction; answers once it is durable.
+    /// Runs `work` in a transaction; returns once it is durable.
     ///
-    /// `work` may be run more than once, if the batch it is in has to be undone. If the
-    /// returned future is dropped before `work` has been run, it is not run at all.
+    /// `work` may run more than once if its batch has to be rolled back. If the returned future
+    /// is dropped before `work` has run, it is not run at all.
     pub(crate) async fn write<T: Send + 'static>(
         &self,
         work: impl FnMut(&mut Tx<'_>) -> Result<T, StoreError> + Send + 'static,
@@ -206,14 +207,14 @@ impl Writer {
         Ok(ThreadState::Running(jobs, thread))
     }
 
-    /// Waits until everything under way is committed, and ends the thread.
+    /// Commits everything in progress and ends the thread.
     pub(crate) fn close(&self) {
         let mut state = self.thread.lock().unwrap_or_else(PoisonError::into_inner);
         if let ThreadState::Running(jobs, thread) =
             std::mem::replace(&mut *state, ThreadState::Closed)
         {
             drop(jobs);
-            // A panic in the thread has been told to whoever waited for an answer.
+            // A panic in the thread has already failed the callers that were waiting.
             let _ = thread.join();
         }
     }
@@ -225,7 +226,7 @@ impl Drop for Writer {
     }
 }
 
-/// Opens the connection that writes, to the file that the store was opened with.
+/// Opens the writing connection, to the same file that the store was opened with.
 fn connect(
     path: &Path,
     options: Options,
@@ -233,45 +234,45 @@ fn connect(
 ) -> Result<(Connection, WalCheckpointer), StoreError> {
     files.check()?;
     let mut connection = crate::open::open_writer(path, options)?;
-    // Opened by its path: it may have become another's since the store was opened.
+    // Opened by path: the file may have been replaced since the store was opened.
     files.check()?;
     let wal = WalCheckpointer::start(&mut connection, path, options.durability)?;
     Ok((connection, wal))
 }
 
-/// What the thread that writes works with.
+/// The state of the writer thread.
 struct WriterThread {
     path: PathBuf,
     options: Options,
     connection: Connection,
     wal: WalCheckpointer,
-    /// Whether the connection must be replaced first. One that could open a file for reading
-    /// only stays like that, even once the file can be written again.
+    /// Whether the connection must be reopened first. A connection that was opened read-only
+    /// stays so, even when the file becomes writable again.
     reconnect: bool,
     policy: RetryPolicy,
     files: Arc<OpenFiles>,
     wal_sync: WalSync,
-    /// Whether an acknowledgement means that it is on the disk.
+    /// Whether an acknowledgement guarantees that the data is on disk.
     sync_before_ack: bool,
-    /// Whether the log may hold what others committed and nobody has synced.
+    /// Whether the log may hold commits of other processes that have not been synced.
     may_be_unsynced: bool,
     cache: SessionCache,
 }
 
 enum BatchFailure {
-    /// A job failed half-way.
+    /// A job failed after changing something.
     Job,
     /// The transaction itself failed.
     Store(StoreError),
 }
 
 impl BatchFailure {
-    /// Whose fault it is, and what everybody in the batch is told if it fails as a whole.
+    /// Returns whose fault it is, and the error for every job if the batch fails as a whole.
     fn classify(self) -> (BatchFault, Option<StoreError>) {
         match self {
             Self::Job => (BatchFault::Write, None),
             Self::Store(failure) => match classify_fault(&failure) {
-                // Nobody's in particular: there is no use in looking for whose.
+                // Not caused by a particular job, so rerunning them one by one would not help.
                 BatchFault::Write => (BatchFault::Permanent, Some(failure)),
                 fault => (fault, Some(failure)),
             },
@@ -286,15 +287,15 @@ impl WriterThread {
             batch.extend(waiting.try_iter().take(MAX_BATCH - 1));
             let committing = AssertUnwindSafe(|| self.run_batch(batch));
             if catch_unwind(committing).is_err() {
-                // A fault of ours in one job must not end all writing. Whoever waited is told
-                // by the loss of their answer.
+                // A bug in one job must not end all writing. The waiting callers notice that
+                // their reply channel was dropped.
                 self.cache.clear();
                 self.roll_back();
             }
         }
     }
 
-    /// Runs a batch to its end and answers everybody in it.
+    /// Runs a batch to completion and replies to every caller in it.
     fn run_batch(&mut self, batch: Vec<Box<dyn Job>>) {
         let mut run = BatchRun::new(self.policy, batch);
         loop {
@@ -319,7 +320,7 @@ impl WriterThread {
                     Err(failure) => {
                         let (fault, failure) = failure.classify();
                         if let Some(batch) = run.record_failure(batch, fault, Instant::now()) {
-                            // The job's own error, where it broke, is its answer.
+                            // A job that broke the batch is answered with its own error.
                             answer_all(batch, failure.as_ref());
                         }
                     }
@@ -328,8 +329,8 @@ impl WriterThread {
         }
     }
 
-    /// One transaction with all of the batch in it, committed or rolled back; everything it
-    /// answers is durable.
+    /// Runs the whole batch in one transaction and commits it or rolls it back. On success
+    /// everything it replies is durable.
     fn attempt(
         &mut self,
         batch: &mut [Box<dyn Job>],
@@ -354,7 +355,7 @@ impl WriterThread {
                 return Err(failure);
             }
         };
-        // From here on it is committed: it may be reported as failed, and is never run again.
+        // From here on it is committed: it may be reported as failed but is never rerun.
         let sure = self.ensure_durable();
         if sure.is_err() {
             self.cache.clear();
@@ -388,11 +389,11 @@ impl WriterThread {
         tx.commit().map_err(BatchFailure::Store)
     }
 
-    /// After a commit: sees to it that what is answered is on the disk, and in the file that
-    /// everybody else sees.
+    /// After a commit: ensures that the results are on disk, and in the file that other
+    /// processes see.
     fn ensure_durable(&mut self) -> Result<(), StoreError> {
         if self.wal.take_has_written() {
-            // The commit has synced the log, and all that was in it before.
+            // The commit has synced the log, including everything that was in it before.
             self.may_be_unsynced = false;
         } else if self.may_be_unsynced && self.sync_before_ack {
             self.wal_sync.sync()?;
@@ -403,14 +404,14 @@ impl WriterThread {
 
     fn roll_back(&self) {
         if !self.connection.is_autocommit() {
-            // Nothing better can be done about a rollback that fails: the database undoes
-            // the transaction when the connection is next used.
+            // If a rollback fails, SQLite undoes the transaction when the connection is next
+            // used.
             let _ = self.connection.execute_batch("ROLLBACK");
         }
     }
 }
 
-/// Answers everybody in a batch: with their own results, or with the failure they share.
+/// Replies to every caller in a batch: with their own results, or with the shared failure.
 fn answer_all(batch: Vec<Box<dyn Job>>, failure: Option<&StoreError>) {
     for job in batch {
         job.answer(failure.map(StoreError::duplicate));

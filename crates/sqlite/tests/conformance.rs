@@ -1,4 +1,4 @@
-//! The embedded store passes the suite.
+//! Runs the store conformance suite against the SQLite store.
 
 #![allow(clippy::unwrap_used, reason = "a test")]
 
@@ -19,7 +19,7 @@ fn fixture() -> Fixture<SqliteStore> {
 
 conformance!(fixture());
 
-/// The machine's clock stays as it is: every lease is moved into the future instead.
+/// The machine's clock cannot be changed: every lease is moved into the future instead.
 #[allow(clippy::unused_async, reason = "other stores need it to be")]
 async fn set_clock_back(fixture: &Fixture<SqliteStore>, by: Duration) {
     let folder: &tempfile::TempDir = fixture.guard.downcast_ref().unwrap();

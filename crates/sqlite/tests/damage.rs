@@ -1,4 +1,4 @@
-//! Files that were cut, overwritten and tampered with.
+//! Files that were truncated, overwritten or tampered with.
 
 #![allow(clippy::unwrap_used, reason = "a test")]
 
@@ -22,7 +22,7 @@ fn wal_path(path: &Path) -> PathBuf {
     path.with_extension("db-wal")
 }
 
-/// A copy of a store, log and all, in a folder of its own.
+/// Copies a store with its log into a new folder.
 fn copy_store(path: &Path) -> (tempfile::TempDir, PathBuf) {
     let folder = tempfile::tempdir().unwrap();
     let to = folder.path().join("sessions.db");
@@ -48,7 +48,7 @@ async fn logs(store: &SqliteStore) -> Logs {
 fn a_log_cut_anywhere_leaves_a_sound_beginning() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("sessions.db");
-    let mut chance = SeededRng(11);
+    let mut rng = SeededRng(11);
     run(async {
         let store = open(&path);
         for id in SESSIONS {
@@ -63,8 +63,8 @@ fn a_log_cut_anywhere_leaves_a_sound_beginning() {
         let whole = logs(&store).await;
         let length = std::fs::metadata(wal_path(&path)).unwrap().len();
         let mut cuts = vec![0, 1, 31, 32, 33, 32 + 24, length - 1, length];
-        cuts.extend((0..32).map(|_| chance.below(length)));
-        let mut kept_sometimes = 0;
+        cuts.extend((0..32).map(|_| rng.below(length)));
+        let mut stored_sometimes = 0;
         for cut in cuts {
             let (_folder, damaged) = copy_store(&path);
             let file = std::fs::OpenOptions::new()
@@ -75,17 +75,17 @@ fn a_log_cut_anywhere_leaves_a_sound_beginning() {
             let store = open(&damaged);
 
             for (id, whole) in &whole {
-                let kept = match read_log(&store, &session(id)).await {
-                    Ok(kept) => kept,
+                let stored = match read_log(&store, &session(id)).await {
+                    Ok(stored) => stored,
                     Err(StoreError::NoSuchSession(_)) => Vec::new(),
                     Err(error) => panic!("cut at {cut}: {error}"),
                 };
-                assert!(whole.starts_with(&kept), "{id}, cut at {cut}");
-                kept_sometimes += usize::from(!kept.is_empty());
+                assert!(whole.starts_with(&stored), "{id}, cut at {cut}");
+                stored_sometimes += usize::from(!stored.is_empty());
             }
             assert_eq!(findings(&store).await, [], "cut at {cut}");
         }
-        assert!(kept_sometimes > 30, "nothing was ever kept");
+        assert!(stored_sometimes > 30, "nothing was ever stored");
     });
 }
 
@@ -101,7 +101,7 @@ fn garbage_in_the_file_is_reported_and_the_rest_is_saved() {
         let whole = logs(&store).await;
         store.close().await.unwrap();
         drop(store);
-        // Bring everything into the one file.
+        // Move everything into the main file.
         let connection = Connection::open(&path).unwrap();
         connection
             .query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()))
@@ -111,20 +111,20 @@ fn garbage_in_the_file_is_reported_and_the_rest_is_saved() {
         let pages = std::fs::metadata(&path).unwrap().len() / PAGE;
         let mut opened = 0;
         for seed in 0..48 {
-            let mut chance = SeededRng(seed);
+            let mut rng = SeededRng(seed);
             let (_folder, damaged) = copy_store(&path);
             let mut bytes = std::fs::read(&damaged).unwrap();
-            for _ in 0..=chance.below(3) {
-                let start = usize::try_from(chance.below(pages) * PAGE).unwrap();
-                // A whole page, or a part of one.
-                let (from, length) = match chance.below(2) {
+            for _ in 0..=rng.below(3) {
+                let start = usize::try_from(rng.below(pages) * PAGE).unwrap();
+                // A whole page, or part of one.
+                let (from, length) = match rng.below(2) {
                     0 => (start, 4096),
                     _ => (
-                        start + usize::try_from(chance.below(3_000)).unwrap(),
-                        1 + usize::try_from(chance.below(1_000)).unwrap(),
+                        start + usize::try_from(rng.below(3_000)).unwrap(),
+                        1 + usize::try_from(rng.below(1_000)).unwrap(),
                     ),
                 };
-                bytes[from..from + length].copy_from_slice(&chance.bytes(length));
+                bytes[from..from + length].copy_from_slice(&rng.bytes(length));
             }
             std::fs::write(&damaged, bytes).unwrap();
 
@@ -141,14 +141,14 @@ fn garbage_in_the_file_is_reported_and_the_rest_is_saved() {
     });
 }
 
-/// If anything read is not what was written, the check says that something is wrong.
+/// If anything reads differently than written, the check must report a finding.
 async fn assert_damage_found(store: &SqliteStore, whole: &Logs, seed: u64) {
     let mut wrong = Vec::new();
     for (id, whole) in whole {
         match read_log(store, &session(id)).await {
-            Ok(kept) if kept == *whole => {}
-            Ok(_) => wrong.push(format!("{id} reads otherwise")),
-            // A thread that panicked answers nobody.
+            Ok(stored) if stored == *whole => {}
+            Ok(_) => wrong.push(format!("{id} reads differently")),
+            // A thread that panicked sends no reply.
             Err(StoreError::Closed) => panic!("seed {seed}: a read panicked"),
             Err(error) => wrong.push(format!("{id}: {error}")),
         }
@@ -163,14 +163,14 @@ async fn assert_damage_found(store: &SqliteStore, whole: &Logs, seed: u64) {
     }
 }
 
-/// What is salvaged is what was written, and the rest is said to be lost.
+/// Asserts that everything salvaged is as written and the rest is reported as lost.
 async fn assert_rest_salvaged(damaged: &Path, whole: &Logs, seed: u64) {
     let into = MemoryStore::default();
     let salvaged = salvage(damaged, &into, &|_, _| ()).await.unwrap();
     let mut different = 0;
     for (id, whole) in whole {
         let id = id.parse().unwrap();
-        let kept = read_log(&into, &owner().session(&id))
+        let stored = read_log(&into, &owner().session(&id))
             .await
             .unwrap_or_default();
         for original in whole {
@@ -178,15 +178,15 @@ async fn assert_rest_salvaged(damaged: &Path, whole: &Logs, seed: u64) {
                 let mut ranges = loss.entries.iter();
                 loss.session == id && ranges.any(|(from, to)| (*from..=*to).contains(&original.seq))
             });
-            let kept = kept.iter().find(|kept| kept.seq == original.seq);
-            match kept.map(|kept| (kept.decode().unwrap().body, &kept.payload)) {
+            let stored = stored.iter().find(|stored| stored.seq == original.seq);
+            match stored.map(|stored| (stored.decode().unwrap().body, &stored.payload)) {
                 Some((Body::Lost, _)) => assert!(lost, "seed {seed}: silently lost"),
                 Some((_, payload)) => different += u64::from(*payload != original.payload),
                 None if lost => {}
-                // Then its name was lost, and it is under another.
+                // Its name was lost, and it has another one.
                 None => assert!(
                     !salvaged.notes.is_empty(),
-                    "seed {seed}: {id} {} is nowhere",
+                    "seed {seed}: {id} {} is missing",
                     original.seq
                 ),
             }
@@ -232,7 +232,7 @@ fn a_changed_payload_is_found_to_the_entry_and_harms_no_other() {
     });
 }
 
-/// Damages something derived, and sees it found and mended.
+/// Damages derived data and asserts that a check finds it and a rebuild repairs it.
 fn assert_rebuild_mends(sql: &str) {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("sessions.db");
@@ -257,7 +257,7 @@ fn assert_rebuild_mends(sql: &str) {
             let new = named_entry(name, "");
             append(&store, &two, NewEntry::new(new.id, new.at, body)).await;
         }
-        // A fork, for the record that is kept where it starts.
+        // A fork, for the snapshot stored at its fork point.
         store.fork(&two, Seq(22), header("fork")).await.unwrap();
         assert_eq!(findings(&store).await, []);
         let connection = Connection::open(&path).unwrap();
@@ -278,8 +278,8 @@ fn assert_rebuild_mends(sql: &str) {
 
         assert_eq!(report.findings, [], "{sql}");
         assert_eq!(check(&store).await.findings, []);
-        let kept: SessionRef = two.clone();
-        append(&store, &kept, named_entry("more", "more")).await;
+        let to: SessionRef = two.clone();
+        append(&store, &to, named_entry("more", "more")).await;
         assert_eq!(check(&store).await.findings, []);
     });
 }
@@ -377,7 +377,8 @@ fn a_rebuild_mends_the_others_and_hides_no_loss() {
         fill_session(&store, "two", 20, 50).await;
         let connection = Connection::open(&path).unwrap();
         for sql in [
-            // The last entry of the first session is gone, and the second's card is wrong.
+            // The last entry of the first session is lost, and the second's session info is
+            // wrong.
             "DELETE FROM entry WHERE seq = 20 AND session = (SELECT pk FROM session WHERE id = 'one')",
             "UPDATE session SET messages = 999 WHERE id = 'two'",
         ] {

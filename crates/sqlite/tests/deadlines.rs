@@ -1,4 +1,4 @@
-//! Writes that wait: each is answered by its own deadline, and none is done after it was
+//! Writes that wait: each is answered by its deadline, and none is performed after it was
 //! answered with an error.
 
 #![allow(clippy::unwrap_used, reason = "a test")]
@@ -20,14 +20,14 @@ fn open_with_short_timeout(path: &Path) -> SqliteStore {
     SqliteStore::open(path, options).unwrap()
 }
 
-/// Keeps everybody else from writing until it is dropped.
+/// Blocks other writers until it is dropped.
 fn lock_for_writing(path: &Path) -> rusqlite::Connection {
     let connection = rusqlite::Connection::open(path).unwrap();
     connection.execute_batch("BEGIN IMMEDIATE").unwrap();
     connection
 }
 
-/// A store with a session, whose writer has started.
+/// Creates a session in a store whose writer has started.
 async fn create_session(store: &SqliteStore) {
     store
         .create(&session("s").owner, header("s"))
@@ -35,10 +35,10 @@ async fn create_session(store: &SqliteStore) {
         .unwrap();
 }
 
-/// What is in the log once everything that waited has had its turn.
+/// Returns the ids in the log once everything queued has run.
 async fn append_and_list_ids(path: &Path, store: &SqliteStore) -> Vec<String> {
     append(store, &session("s"), named_entry("last", "last")).await;
-    // Whatever the writer had still to do was before this.
+    // The writer ran everything that was queued before this.
     append(&open(path), &session("s"), named_entry("end", "end")).await;
     let log = read_log(store, &session("s")).await.unwrap();
     log.iter().map(|entry| entry.id.to_string()).collect()
@@ -90,7 +90,7 @@ fn a_write_whose_caller_has_given_up_is_not_done_later() {
                     .append(&session("s"), Append::unconditional(new))
                     .await
             });
-            // It is asked for, and then nobody waits for it any more.
+            // It is submitted, and then its future is dropped.
             tokio::task::yield_now().await;
             waiting.abort();
             assert!(waiting.await.unwrap_err().is_cancelled());

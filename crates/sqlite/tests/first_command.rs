@@ -1,4 +1,4 @@
-//! The very first command is killed before the file is in WAL mode: the store opens all the same.
+//! A store opens after its very first command was killed before the file was in WAL mode.
 
 #![allow(clippy::unwrap_used, reason = "a test")]
 
@@ -10,7 +10,7 @@ use rusqlite::Connection;
 fn a_journal_left_by_the_first_command_is_rolled_back() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("sessions.db");
-    // A transaction of rollback mode that is under way: its journal is on the disk.
+    // A transaction in rollback mode that is in progress: its journal is on disk.
     let made = folder.path().join("made.db");
     let connection = Connection::open(&made).unwrap();
     connection
@@ -20,15 +20,16 @@ fn a_journal_left_by_the_first_command_is_rolled_back() {
              INSERT INTO t SELECT hex(randomblob(64)) FROM n;",
         )
         .unwrap();
-    // Copied, it is what a kill leaves: nobody holds a lock on it.
+    // The copy is what a kill leaves: nobody holds a lock on it.
     std::fs::copy(&made, &path).unwrap();
     let journal = |path: &std::path::Path| path.with_extension("db-journal");
     std::fs::copy(journal(&made), journal(&path)).unwrap();
 
     let opened =
         throughline_sqlite::SqliteStore::open(&path, throughline_sqlite::Options::default());
-    // The file is somebody else's database, which is another error than a journal in the way.
-    let said = format!("{opened:?}");
-    assert!(!said.contains("readonly"), "{said}");
+    // The file is another program's database, which is a different error from a leftover
+    // journal.
+    let output = format!("{opened:?}");
+    assert!(!output.contains("readonly"), "{output}");
     assert!(!journal(&path).exists());
 }

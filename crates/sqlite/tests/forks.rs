@@ -1,4 +1,4 @@
-//! Forks whose origins were removed or harmed.
+//! Forks whose origins were removed or damaged.
 
 #![allow(clippy::unwrap_used, reason = "a test")]
 
@@ -12,7 +12,7 @@ use throughline_model::Seq;
 use throughline_sqlite::SqliteStore;
 use throughline_store::{Catalog, Finding, LogStore, Maintenance, StoreError};
 
-/// Three entries, a fork with two more, a fork of that with one more.
+/// Creates a session of three entries, a fork with two more, and a fork of that with one more.
 async fn create_fork_family(store: &SqliteStore) {
     let origin = fill_session(store, "origin", 3, 50).await;
     let fork = session("fork");
@@ -53,8 +53,8 @@ fn a_store_is_sound_whichever_of_a_family_is_removed_first() {
                 let report = store.rebuild(&|_, _| ()).await.unwrap();
                 assert_eq!(report.findings, [], "{what}, and rebuilt");
                 if !order[..=gone].contains(&"grandchild") {
-                    let kept = read_log(&store, &session("grandchild")).await.unwrap();
-                    assert_eq!(kept.len(), 6, "{what}");
+                    let entries = read_log(&store, &session("grandchild")).await.unwrap();
+                    assert_eq!(entries.len(), 6, "{what}");
                 }
             }
             let left: i64 = Connection::open(&path)

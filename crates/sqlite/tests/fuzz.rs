@@ -15,7 +15,7 @@ use common::{findings, logs, run};
 use throughline_fuzz::{Case, Choices, Input, Target, fuzz, mutate};
 use throughline_store::{MemoryStore, Store};
 
-/// What comes before each page in a write-ahead log, and before all of them.
+/// The lengths of a frame header and of the file header in a write-ahead log.
 const FRAME_HEADER: usize = 24;
 const WAL_HEADER: usize = 32;
 const FRAME: usize = FRAME_HEADER + PAGE;
@@ -36,7 +36,7 @@ fn mutate_wal_frames(
             let at = by.below(WAL_HEADER)?;
             log[at] = *by.pick(&[0, 1, 2, 0x10, 0x7f, 0x80, 0xff])?;
         }
-        // Which page it is, how many there are, salts, checksums.
+        // Page number, page count, salts, checksums.
         1 | 2 => {
             let at = frame + by.below(FRAME_HEADER)?;
             log[at] = *by.pick(&[0, 1, 2, 9, 0x7f, 0x80, 0xff])?;
@@ -48,7 +48,7 @@ fn mutate_wal_frames(
         4 => log.truncate(frame + by.below(FRAME)?),
         5 => drop(log.drain(frame..frame + FRAME)),
         _ => {
-            // The page within the frame.
+            // The page inside the frame.
             let page = frame + FRAME_HEADER..frame + FRAME;
             let changed = mutate::pages::<PAGE>(log[page.clone()].to_vec(), &[], by)?;
             log.splice(page, changed);
@@ -57,7 +57,8 @@ fn mutate_wal_frames(
     Some(log)
 }
 
-/// A store whose newest entries are only in its log: the main file, the log, and what is there.
+/// Returns the main file, the log and the contents of a store whose newest entries are only in
+/// its log.
 fn store_with_unmerged_wal() -> (Vec<u8>, Vec<u8>, Logs) {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("sessions.db");
@@ -86,7 +87,7 @@ fn salvage() {
         case("log", log, mutate_wal_frames),
     ];
     let corpus = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fuzz_corpus");
-    // All of a file is held, and so is the store it is salvaged into.
+    // Memory holds the whole file and the store it is salvaged into.
     let target = Target::new("salvage", &corpus, cases)
         .with_memory_limit((64 << 20, 400))
         .with_mutations(100);
@@ -110,8 +111,8 @@ fn salvage() {
     });
 }
 
-/// What is salvaged is what was stored, but for what is counted as unverified. A log that was
-/// cut short is a store at an earlier time, so that something may be missing without notice.
+/// Asserts that everything salvaged was stored, except for what is counted as unverified. A
+/// truncated log is a store at an earlier time, so entries may be missing without a note.
 async fn assert_nothing_invented(original: &Logs, into: &dyn Store, unverified: u64) {
     let stored: std::collections::BTreeMap<_, _> = original
         .values()
@@ -124,11 +125,11 @@ async fn assert_nothing_invented(original: &Logs, into: &dyn Store, unverified: 
         let is_same = stored
             .get(&entry.id)
             .is_some_and(|payload| **payload == entry.payload);
-        // What is in the trash is not among the original's logs.
+        // Trashed sessions are not among the original's logs.
         let is_known = stored.contains_key(&entry.id);
         different += u64::from(!is_lost && is_known && !is_same);
     }
-    // One entry was erased, and is whole in a store of before.
+    // One entry was erased, and is whole in an earlier version of the store.
     assert!(
         different <= unverified + 1,
         "{different} differ, {unverified} are unverified"

@@ -1,4 +1,4 @@
-//! A process is killed while it appends: whatever it said was appended is there.
+//! A process is killed while it appends: everything it acknowledged is still there.
 
 #![allow(clippy::unwrap_used, reason = "a test")]
 
@@ -20,7 +20,7 @@ use throughline_store::{Append, LogStore};
 const SESSIONS: [&str; 4] = ["red", "green", "blue", "grey"];
 const ROUNDS: u64 = 36;
 
-/// Appends until somebody ends it.
+/// Appends until the process is killed.
 #[test]
 fn child() {
     let Some(role) = common::role() else {
@@ -59,12 +59,12 @@ fn child() {
 fn what_was_acknowledged_survives_a_kill_at_any_moment() {
     let folder = tempfile::tempdir().unwrap();
     let budget = TortureBudget::from_env(ROUNDS, 7);
-    let mut chance = SeededRng(budget.seed);
+    let mut rng = SeededRng(budget.seed);
     let mut all: BTreeMap<String, Vec<(Seq, EntryId)>> = BTreeMap::new();
     let (mut kills, mut total) = (0, 0);
     for round in (0..).take_while(|round| budget.allows_round(*round)) {
         if round % ROUNDS == 0 {
-            // Another store now and then, so that checking a long run does not get slower.
+            // Starts a new store now and then, so that checking a long run does not get slower.
             total += all.values().map(Vec::len).sum::<usize>();
             all.clear();
         }
@@ -75,7 +75,7 @@ fn what_was_acknowledged_survives_a_kill_at_any_moment() {
         let role = format!("{}\n{round}", path.display());
         let mut process = common::child_process(&role).spawn().unwrap();
         let patience = if round % 3 == 0 { 30 } else { 200 };
-        std::thread::sleep(Duration::from_millis(3 + chance.below(patience)));
+        std::thread::sleep(Duration::from_millis(3 + rng.below(patience)));
         process.kill().unwrap();
         let mut output = Vec::new();
         process
@@ -85,23 +85,23 @@ fn what_was_acknowledged_survives_a_kill_at_any_moment() {
             .read_to_end(&mut output)
             .unwrap();
         process.wait().unwrap();
-        for (id, places) in parse_acknowledgements(&output) {
-            all.entry(id).or_default().extend(places);
+        for (id, acknowledged) in parse_acknowledgements(&output) {
+            all.entry(id).or_default().extend(acknowledged);
         }
 
         run(async {
             let store = open(&path);
-            for (id, places) in &all {
+            for (id, acknowledged) in &all {
                 let log = read_log(&store, &session(id)).await.unwrap();
-                assert!(places.is_sorted(), "acknowledged out of order");
-                for (seq, entry) in places {
-                    let kept = log.get(usize::try_from(seq.0).unwrap() - 1);
-                    assert_eq!(kept.map(|kept| kept.id), Some(*entry), "{id} {seq}");
+                assert!(acknowledged.is_sorted(), "acknowledged out of order");
+                for (seq, entry) in acknowledged {
+                    let stored = log.get(usize::try_from(seq.0).unwrap() - 1);
+                    assert_eq!(stored.map(|stored| stored.id), Some(*entry), "{id} {seq}");
                 }
             }
             let report = check(&store).await;
             assert_eq!(report.findings, [], "after round {round}");
-            // Entries come in twos: half of an append is never there.
+            // Entries come in pairs: half of an append is never stored.
             assert_eq!(report.entries % 2, 0);
         });
     }

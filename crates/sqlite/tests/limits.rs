@@ -1,4 +1,4 @@
-//! Disks without room, and folders that cannot be written.
+//! Full disks and read-only folders.
 
 #![allow(clippy::unwrap_used, reason = "a test")]
 #![cfg(unix)]
@@ -30,7 +30,7 @@ fn child() {
     }
 }
 
-/// Appends until there is no room, and sees that reading goes on.
+/// Appends until the disk is full, and asserts that reading still works.
 async fn append_until_it_fails(path: &Path) {
     let store = open(path);
     let to = session("s");
@@ -50,22 +50,22 @@ async fn append_until_it_fails(path: &Path) {
     common::print_line(&format!("head {head}"));
 }
 
-/// All that was acknowledged is there, the failure was told as one that passes, and
-/// appending goes on where it stopped.
+/// Asserts that everything acknowledged is stored, the failure was reported as transient, and
+/// appending continues where it stopped.
 fn assert_nothing_lost(path: &Path, output: &Output) {
-    let said = String::from_utf8_lossy(&output.stdout).into_owned();
-    assert!(output.status.success(), "{said}");
-    assert!(said.contains("\nfailed Unavailable "), "{said}");
+    let printed = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(output.status.success(), "{printed}");
+    assert!(printed.contains("\nfailed Unavailable "), "{printed}");
     let acknowledged = parse_acknowledgements(&output.stdout)
         .remove("s")
         .expect("something fitted");
     run(async {
         let store = open(path);
-        let kept = read_log(&store, &session("s")).await.unwrap();
-        let kept: Vec<_> = kept.iter().map(|entry| (entry.seq, entry.id)).collect();
-        assert!(kept.ends_with(&acknowledged));
+        let stored = read_log(&store, &session("s")).await.unwrap();
+        let stored: Vec<_> = stored.iter().map(|entry| (entry.seq, entry.id)).collect();
+        assert!(stored.ends_with(&acknowledged));
         let (head, _) = acknowledged.last().unwrap();
-        assert!(said.contains(&format!("\nhead {head}\n")), "{said}");
+        assert!(printed.contains(&format!("\nhead {head}\n")), "{printed}");
         assert_eq!(check(&store).await.findings, []);
         let next = append(&store, &session("s"), named_entry("after", "room again")).await;
         assert_eq!(next, head.next());
@@ -79,7 +79,7 @@ fn a_limit_on_the_files_size_loses_nothing() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("sessions.db");
     run(fill_session(&open(&path), "s", 1, 10));
-    // The signal that goes with the limit would end the process before the error.
+    // The signal that comes with the limit would end the process before the error.
     let limited = [
         "bash",
         "-c",
@@ -94,7 +94,7 @@ fn a_limit_on_the_files_size_loses_nothing() {
     assert_nothing_lost(&path, &output);
 }
 
-/// A small disk of its own, for as long as this lives.
+/// A small temporary disk, unmounted on drop.
 struct SmallDisk(tempfile::TempDir);
 
 impl SmallDisk {
@@ -115,7 +115,7 @@ impl SmallDisk {
 
 impl Drop for SmallDisk {
     fn drop(&mut self) {
-        // At once for us, and for good when the last of its files is let go of.
+        // Lazy unmount: detached at once, released when its last file is closed.
         let unmount = std::process::Command::new("umount")
             .arg("--lazy")
             .arg(self.0.path())
@@ -131,10 +131,10 @@ fn a_full_disk_is_reported_as_such_and_loses_nothing() {
     let disk = match SmallDisk::mount(600) {
         Ok(disk) => disk,
         Err(why) => {
-            // Only root may mount, and not everywhere.
+            // Only root may mount, and not in every environment.
             let refused = ["permission denied", "must be superuser", "not permitted"];
-            let told = why.to_lowercase();
-            assert!(refused.iter().any(|text| told.contains(text)), "{why}");
+            let message = why.to_lowercase();
+            assert!(refused.iter().any(|text| message.contains(text)), "{why}");
             eprintln!("skipped: no disk can be mounted here ({why})");
             return;
         }
@@ -155,7 +155,7 @@ fn a_full_disk_is_reported_as_such_and_loses_nothing() {
     assert_nothing_lost(&path, &output);
 }
 
-/// Reads, and sees that writing is refused as what it is.
+/// Reads, and asserts that a write fails as read-only.
 async fn read_read_only_store(path: &Path) {
     let store = SqliteStore::open(path, Options::default()).unwrap();
     let to = session("s");
@@ -178,15 +178,16 @@ async fn read_read_only_store(path: &Path) {
     common::print_line("read");
 }
 
-/// The program and what runs it as somebody whom permissions bind: root they do not.
+/// Returns the program, wrapped to run as an unprivileged user if this is root, whom
+/// permissions do not bind.
 fn unprivileged_wrapper(folder: &Path) -> (Vec<String>, Option<PathBuf>) {
     let is_root = std::fs::metadata("/proc/self").is_ok_and(|me| me.uid() == 0);
     if !is_root {
         return (Vec::new(), None);
     }
-    // Somebody else may not be able to see the program where it is. It is copied by
-    // another process: were it open for writing here, a process started meanwhile could
-    // hold it open, and it could not be run.
+    // Another user may not be able to access the program where it is. Another process copies
+    // it: if it were open for writing here, a process started meanwhile could inherit it, and
+    // it could not be run.
     let program = folder.join("program");
     let copied = std::process::Command::new("cp")
         .arg(std::env::current_exe().unwrap())
@@ -220,10 +221,10 @@ fn assert_readable_when_read_only(folder: &Path, path: &Path) {
     let output = command.output().unwrap();
 
     mode(path.parent().unwrap(), 0o755);
-    let said = String::from_utf8_lossy(&output.stdout);
+    let printed = String::from_utf8_lossy(&output.stdout);
     assert!(
-        output.status.success() && said.contains("\nread\n"),
-        "{said}"
+        output.status.success() && printed.contains("\nread\n"),
+        "{printed}"
     );
 }
 
@@ -255,7 +256,7 @@ fn a_closed_store_is_one_file() {
     assert_eq!(files, ["sessions.db"]);
 }
 
-/// Removes a session where the commit fits and what follows it does not.
+/// Removes a session where the commit fits on the disk and the checkpoint does not.
 async fn purge_once(path: &Path) {
     let store = open(path);
     let removed = store.remove(&session("s")).await;
@@ -287,9 +288,9 @@ fn a_purge_that_is_committed_is_not_run_again_when_the_log_cannot_be_emptied() {
         .output()
         .unwrap();
 
-    let said = String::from_utf8_lossy(&output.stdout).into_owned();
-    assert!(said.contains("\nremoved Ok(())"), "{said}");
-    assert!(said.contains("\nagain Err(NoSuchSession"), "{said}");
+    let printed = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(printed.contains("\nremoved Ok(())"), "{printed}");
+    assert!(printed.contains("\nagain Err(NoSuchSession"), "{printed}");
     run(async {
         let store = open(&path);
         assert_eq!(check(&store).await.findings, []);

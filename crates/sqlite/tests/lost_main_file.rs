@@ -16,7 +16,7 @@ use throughline_model::Seq;
 use throughline_sqlite::{Options, SqliteStore};
 use throughline_store::{ErrorKind, LogStore, Maintenance, MemoryStore, StoreError};
 
-/// The log of a store as a crash leaves it, in a folder of its own without the main file.
+/// Copies the log of a store as a crash leaves it, without the main file.
 fn copy_wal_alone(folder: &Path, of: &SqliteStore) -> PathBuf {
     let lost = folder.join("lost");
     std::fs::create_dir(&lost).unwrap();
@@ -40,7 +40,7 @@ fn assert_refused_and_kept(path: &Path) {
     assert_eq!(error.kind(), ErrorKind::Damaged);
     assert!(
         std::fs::read(wal_path(path)).unwrap() == before,
-        "it is kept"
+        "the log is unchanged"
     );
     assert_eq!(std::fs::metadata(path).map(|file| file.len()).ok(), length);
 }
@@ -107,8 +107,7 @@ fn everything_is_recovered_from_a_log_that_has_all_pages() {
     });
 }
 
-/// A store whose log was moved into the main file and then started anew, with `after`
-/// appends since.
+/// Creates a store whose log was checkpointed and restarted, with `after` appends since.
 async fn store_with_restarted_wal(path: &Path, after: usize) -> SqliteStore {
     let store = open(path);
     fill_session(&store, "s", 300, 400).await;
@@ -137,17 +136,20 @@ fn what_the_end_of_the_log_still_has_of_earlier_times_is_recovered() {
         let report = run_salvage(&path, &into).await;
 
         let note = |part: &str| report.notes.iter().any(|note| note.contains(part));
-        assert!(note("in the main file alone is lost"), "{report:?}");
-        // Whose session it is was in the main file alone.
+        assert!(note("stored only in the main file is lost"), "{report:?}");
+        // The session's owner was stored only in the main file.
         let owner = &report.lost[0].owner;
-        let kept = read_log(&into, &owner.session(&session("s").id))
+        let recovered = read_log(&into, &owner.session(&session("s").id))
             .await
             .unwrap();
         let expected = read_log(&store, &session("s")).await.unwrap();
-        assert_eq!(kept.len(), 302);
-        // The two that came since, and most of those before: few frames were overwritten.
-        for (kept, expected) in kept[300..].iter().zip(&expected[300..]) {
-            assert_eq!((kept.id, &kept.payload), (expected.id, &expected.payload));
+        assert_eq!(recovered.len(), 302);
+        // The two appended since, and most of those before: few frames were overwritten.
+        for (recovered, expected) in recovered[300..].iter().zip(&expected[300..]) {
+            assert_eq!(
+                (recovered.id, &recovered.payload),
+                (expected.id, &expected.payload)
+            );
         }
         assert!(report.entries > 250, "{report:?}");
         assert_eq!(findings(&into).await, []);

@@ -1,6 +1,6 @@
-//! A check that runs out of memory says so: it is no finding about the store.
+//! A check that runs out of memory fails with that error instead of reporting damage.
 //!
-//! In a program of its own, since the limit is that of the whole process.
+//! In a separate test program, since the limit applies to the whole process.
 
 #![allow(clippy::unwrap_used, reason = "a test")]
 
@@ -10,11 +10,11 @@ use common::{check, fill_session, open, run};
 use rusqlite::Connection;
 use throughline_store::{ErrorKind, Maintenance};
 
-/// Lowers the limit; it cannot be raised again.
+/// Lowers the heap limit; it cannot be raised again.
 fn limit_heap(bytes: u64) {
     let set = format!("PRAGMA hard_heap_limit = {bytes}");
     let connection = Connection::open_in_memory();
-    // There may be too little memory left even for this.
+    // There may be too little memory even for this.
     if let Ok(connection) = connection {
         let _ = connection.query_row(&set, [], |row| row.get::<_, i64>(0));
     }

@@ -11,7 +11,7 @@ use throughline_store::conformance::processes::{
     ConsistentAppends, append_concurrently, print_line, role,
 };
 
-/// Does what this process was started for.
+/// Runs the child process's part.
 #[test]
 fn child() {
     let Some(role) = role() else {
@@ -21,7 +21,7 @@ fn child() {
         panic!("{role:?}");
     };
     run(async {
-        // Nobody made the store beforehand: all do, at once.
+        // Nobody created the store beforehand: all of them do, at once.
         let store = open(Path::new(path));
         append_concurrently(&store, me).await;
         print_line("done");

@@ -1,5 +1,5 @@
-//! The file is deleted or replaced under a store that is open: nothing is acknowledged that
-//! nobody would find, and nothing is read that is no longer there.
+//! The file is deleted or replaced under an open store: no lost write is acknowledged, and no
+//! stale data is read.
 
 #![allow(clippy::unwrap_used, reason = "a test")]
 #![cfg(unix)]
@@ -12,7 +12,7 @@ use common::{append, fill_session, header, named_entry, open, read_log, run, ses
 use throughline_sqlite::SqliteStore;
 use throughline_store::{Append, ErrorKind, LogStore, Maintenance, StoreError};
 
-/// A store that is open, with a session of three entries.
+/// Opens a store with a session of three entries.
 fn open_filled(folder: &Path) -> (PathBuf, SqliteStore) {
     let path = folder.join("sessions.db");
     let store = open(&path);

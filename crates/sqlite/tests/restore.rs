@@ -1,4 +1,4 @@
-//! Restoring a backup into a store that others have open.
+//! Restores a backup into a store that others have open.
 
 #![allow(clippy::unwrap_used, reason = "a test")]
 
@@ -25,7 +25,7 @@ fn old_store_path(store: &Path) -> PathBuf {
     store.with_file_name("kept.db")
 }
 
-/// A store that is open, with three entries in a backup and two more since.
+/// Opens a store with three entries in a backup and two more since.
 fn store_with_backup(folder: &Path) -> (SqliteStore, PathBuf) {
     let store = open(&folder.join("sessions.db"));
     let backup = folder.join("backup.db");
@@ -64,7 +64,7 @@ fn a_store_that_is_open_goes_on_with_what_was_restored() {
         let next = append(&other, &session("s"), named_entry("newer", "newer")).await;
         assert_eq!(next.0, 5);
         assert_eq!(findings(&store).await, []);
-        // Everything acknowledged before is in the file that was kept.
+        // Everything acknowledged before is in the saved file.
         let before = open(&old_store_path(store.path()));
         assert_eq!(count_entries(&before).await, 5);
         assert_eq!(findings(&before).await, []);
@@ -98,7 +98,7 @@ fn everything_acknowledged_is_restored_or_kept_though_others_keep_writing() {
                 .unwrap(),
         );
         for id in acknowledged {
-            assert!(found.iter().any(|entry| entry.id == id), "{id} is nowhere");
+            assert!(found.iter().any(|entry| entry.id == id), "{id} is missing");
         }
         assert_eq!(findings(&store).await, []);
     });
@@ -211,7 +211,7 @@ fn a_store_that_cannot_be_read_is_moved_aside() {
         assert_eq!(report.replaced.is_some(), log_is_left);
         if log_is_left {
             let kept = old_store_path(&path).with_extension("db-wal");
-            assert!(std::fs::read(kept).unwrap() == bytes, "the log is kept");
+            assert!(std::fs::read(kept).unwrap() == bytes, "the log was saved");
         }
         let store = open(&path);
         assert_eq!(run(count_entries(&store)), 3);

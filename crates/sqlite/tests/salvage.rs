@@ -1,4 +1,4 @@
-//! Getting what is readable out of a damaged file, case by case.
+//! Salvage of damaged files, case by case.
 
 #![allow(clippy::unwrap_used, reason = "a test")]
 
@@ -26,7 +26,7 @@ async fn assert_whole(store: &dyn Store, report: &SalvageReport) {
     assert_eq!(report.lost, []);
     assert_eq!(report.unverified, 0);
     assert_eq!(report.blobs, 1);
-    // All but the entries that forks share, and those of the one in the trash besides.
+    // All but the shared entries, plus those of the session in the trash.
     assert_eq!(report.sessions, original.len() as u64 + 1);
     assert_eq!(findings(store).await, []);
     let blob = Digest::of(&vec![0xab; 20_000]);
@@ -85,7 +85,7 @@ fn what_is_only_in_the_log_beside_the_file_is_salvaged() {
 
         assert_whole(&into, &report).await;
 
-        // A log whose beginning is broken is ignored, and that is said.
+        // A log whose beginning is damaged is ignored, and a note says so.
         let mut broken = log.clone();
         broken[20] ^= 1;
         std::fs::write(damaged.with_extension("db-wal"), broken).unwrap();
@@ -95,7 +95,7 @@ fn what_is_only_in_the_log_beside_the_file_is_salvaged() {
             "{report:?}"
         );
 
-        // One that breaks later counts up to the last commit before.
+        // A log damaged later is used up to the last commit before.
         let mut broken = log.clone();
         let middle = broken.len() / 2;
         broken[middle] ^= 1;
@@ -130,7 +130,7 @@ fn a_file_without_a_header_is_salvaged_whole() {
     });
 }
 
-/// Zeroes the pages that hold some text.
+/// Returns the sample store with all pages zeroed that contain some text.
 fn sample_without(text: &[u8]) -> Vec<u8> {
     let mut bytes = sample_store().0.clone();
     let mut hits = 0;
@@ -148,7 +148,7 @@ fn sample_without(text: &[u8]) -> Vec<u8> {
 fn sessions_whose_rows_and_headers_are_lost_are_salvaged_under_another_name() {
     run(async {
         let (_, original) = sample_store();
-        // Every page that names the project's or any session's lineage, and all births.
+        // Every page with a lineage, and all headers.
         let mut bytes = sample_without(b"{\"from\":\"");
         for page in bytes.chunks_mut(PAGE) {
             if page.windows(8).any(|window| window == b"{\"id\":\"p") {
@@ -160,8 +160,8 @@ fn sessions_whose_rows_and_headers_are_lost_are_salvaged_under_another_name() {
 
         let report = run_salvage(&path, &into).await;
 
-        let (kept, all) = (entry_ids(&logs(&into).await.unwrap()), entry_ids(original));
-        let missing: Vec<_> = all.difference(&kept).collect();
+        let (salvaged_log, all) = (entry_ids(&logs(&into).await.unwrap()), entry_ids(original));
+        let missing: Vec<_> = all.difference(&salvaged_log).collect();
         assert!(missing.is_empty(), "{} entries are missing", missing.len());
         assert!(
             report
@@ -169,7 +169,7 @@ fn sessions_whose_rows_and_headers_are_lost_are_salvaged_under_another_name() {
                 .iter()
                 .any(|note| note.contains("only entries"))
         );
-        // There were two owners, so it is nobody's guess whose they are.
+        // There were two owners, so the owner of the sessions is unknown.
         let owners = into.owners().await.unwrap();
         assert!(
             owners.iter().any(|owner| owner.as_str() == "recovered"),
@@ -179,7 +179,7 @@ fn sessions_whose_rows_and_headers_are_lost_are_salvaged_under_another_name() {
     });
 }
 
-/// A store with one session of ten entries, changed by `sql`.
+/// Creates a store with one session of ten entries, changed by `sql`.
 async fn tampered_store(sql: &str) -> (tempfile::TempDir, PathBuf) {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("sessions.db");
@@ -202,11 +202,11 @@ fn a_forged_entry_is_not_brought_over_but_shown() {
 
         let report = run_salvage(&path, &into).await;
 
-        let kept = into.read(&session("s"), ReadRange::tail(99)).await.unwrap();
-        assert_eq!(kept.len(), 10);
-        assert_eq!(kept[4].body, Body::Lost);
+        let salvaged_log = into.read(&session("s"), ReadRange::tail(99)).await.unwrap();
+        assert_eq!(salvaged_log.len(), 10);
+        assert_eq!(salvaged_log[4].body, Body::Lost);
         assert!(
-            kept[5]
+            salvaged_log[5]
                 .message()
                 .unwrap()
                 .content
@@ -214,7 +214,7 @@ fn a_forged_entry_is_not_brought_over_but_shown() {
                 .starts_with("s-5")
         );
         assert_eq!(report.entries, 9);
-        // What follows still follows from the digest that was kept of it.
+        // The following entries still follow from its stored digest.
         assert_eq!(report.unverified, 0);
         assert_eq!(report.lost.len(), 1);
         assert_eq!(report.lost[0].entries, [(Seq(5), Seq(5))]);
@@ -234,14 +234,14 @@ fn a_hole_keeps_its_numbers_and_what_follows_is_unverified() {
 
         let report = run_salvage(&path, &into).await;
 
-        let kept = read_log(&into, &session("s")).await.unwrap();
-        let lost: Vec<_> = kept
+        let salvaged_log = read_log(&into, &session("s")).await.unwrap();
+        let lost: Vec<_> = salvaged_log
             .iter()
             .filter(|entry| entry.decode().unwrap().body == Body::Lost)
             .map(|entry| entry.seq.0)
             .collect();
         assert_eq!(lost, [3, 4, 7]);
-        assert_eq!(kept.len(), 10);
+        assert_eq!(salvaged_log.len(), 10);
         assert_eq!(report.lost[0].entries, [(Seq(3), Seq(4)), (Seq(7), Seq(7))]);
         assert_eq!((report.entries, report.unverified), (7, 2));
         assert_eq!(findings(&into).await, []);
@@ -254,7 +254,7 @@ fn an_entry_whose_number_is_damaged_does_not_become_somebody_elses() {
     let path = folder.path().join("sessions.db");
     run(async {
         let store = open(&path);
-        // So that the numbers of the other two stand in their rows as bytes.
+        // So that the row ids of the other two are stored as bytes.
         store.create(&other_owner(), header("first")).await.unwrap();
         let mine = fill_session(&store, "mine", 10, 30).await;
         let theirs = other_owner().session(&"theirs".parse().unwrap());
@@ -269,27 +269,27 @@ fn an_entry_whose_number_is_damaged_does_not_become_somebody_elses() {
         let fifth = read_log(&store, &mine).await.unwrap()[4].clone();
         store.close().await.unwrap();
         drop(store);
-        // Two of theirs are lost, and my fifth is numbered as if it were one of them.
+        // Two of the other owner's entries are lost, and my fifth is numbered like one of them.
         let hole = "DELETE FROM entry WHERE session = 3 AND seq IN (2, 3)";
         let connection = Connection::open(&path).unwrap();
         assert_eq!(connection.execute(hole, []).unwrap(), 2);
         drop(connection);
         let mut bytes = std::fs::read(&path).unwrap();
-        // Its session, its number, and the two places it leads to, after two sessions were
-        // made; then its id.
+        // Its session, its number and the two row ids it links to, after two sessions were
+        // created; then its id.
         let row = [&[2, 5, 6, 6], &fifth.id.as_bytes()[..]].concat();
-        let place = bytes.windows(row.len()).position(|window| window == row);
-        let place = place.expect("my fifth");
-        bytes[place..place + 2].copy_from_slice(&[3, 3]);
+        let offset = bytes.windows(row.len()).position(|window| window == row);
+        let offset = offset.expect("my fifth");
+        bytes[offset..offset + 2].copy_from_slice(&[3, 3]);
         std::fs::write(&path, bytes).unwrap();
         let into = MemoryStore::default();
 
         let report = run_salvage(&path, &into).await;
 
-        let kept = read_log(&into, &theirs).await.unwrap();
-        assert_eq!(kept[2].decode().unwrap().body, Body::Lost);
-        let kept = read_log(&into, &session("mine")).await.unwrap();
-        assert_eq!(kept[4], fifth);
+        let salvaged_log = read_log(&into, &theirs).await.unwrap();
+        assert_eq!(salvaged_log[2].decode().unwrap().body, Body::Lost);
+        let salvaged_log = read_log(&into, &session("mine")).await.unwrap();
+        assert_eq!(salvaged_log[4], fifth);
         assert_eq!(report.lost.len(), 1);
     });
 }
@@ -313,11 +313,11 @@ fn a_damaged_attachment_is_not_brought_over_and_is_named() {
     run(async {
         let mut bytes = sample_store().0.clone();
         let needle = [0xab; 64];
-        let place = bytes
+        let offset = bytes
             .windows(64)
             .rposition(|window| window == needle)
             .unwrap();
-        bytes[place] = 0;
+        bytes[offset] = 0;
         let (folder, path) = write_damaged_file(&bytes);
         let into = open(&folder.path().join("new.db"));
 

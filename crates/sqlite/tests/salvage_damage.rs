@@ -1,4 +1,4 @@
-//! Getting what is readable out of files damaged at random.
+//! Salvage of files damaged at random.
 
 #![allow(clippy::unwrap_used, reason = "a test")]
 
@@ -14,17 +14,17 @@ use proptest::prelude::*;
 use throughline_model::EntryId;
 use throughline_store::MemoryStore;
 
-/// The entries of the original that are wholly in pages that were not touched.
+/// Returns the original's entries that are entirely in untouched pages.
 fn untouched_entries(damaged: &[u8]) -> BTreeSet<EntryId> {
-    static PLACES: OnceLock<BTreeMap<EntryId, Vec<usize>>> = OnceLock::new();
+    static PAGES_OF_ENTRY: OnceLock<BTreeMap<EntryId, Vec<usize>>> = OnceLock::new();
     let (bytes, original) = sample_store();
     let same = |page: usize| {
         let range = page * PAGE..(page + 1) * PAGE;
         damaged.get(range.clone()) == bytes.get(range)
     };
-    // Copies may linger: an entry is in every page that has its digest and payload.
-    let places = PLACES.get_or_init(|| {
-        let mut places: BTreeMap<_, Vec<usize>> = BTreeMap::new();
+    // Stale copies may remain: an entry counts for every page that has its digest and payload.
+    let pages_of = PAGES_OF_ENTRY.get_or_init(|| {
+        let mut pages_of: BTreeMap<_, Vec<usize>> = BTreeMap::new();
         for entry in original.values().flatten() {
             if entry.payload.len() > 3_000 {
                 continue;
@@ -35,18 +35,18 @@ fn untouched_entries(damaged: &[u8]) -> BTreeSet<EntryId> {
                 let mut windows = page.windows(needle.len());
                 windows.any(|window| window == needle)
             });
-            places.insert(entry.id, hits.map(|(page, _)| page).collect());
+            pages_of.insert(entry.id, hits.map(|(page, _)| page).collect());
         }
-        assert!(places.values().all(|pages| !pages.is_empty()));
-        places
+        assert!(pages_of.values().all(|pages| !pages.is_empty()));
+        pages_of
     });
-    let whole = places
+    let whole = pages_of
         .iter()
         .filter(|(_, pages)| pages.iter().all(|page| same(*page)));
     whole.map(|(id, _)| *id).collect()
 }
 
-/// Some damage: where, how much, and with what.
+/// A kind of damage: where, how much, and with which bytes.
 #[derive(Clone, Debug)]
 enum Damage {
     Overwrite(prop::sample::Index, usize, u64),
@@ -56,22 +56,22 @@ enum Damage {
 }
 
 fn any_damage() -> impl Strategy<Value = Damage> {
-    let place = any::<prop::sample::Index>;
+    let index = any::<prop::sample::Index>;
     prop_oneof![
-        4 => (place(), 1..6_000_usize, any::<u64>()).prop_map(|(at, n, seed)| Damage::Overwrite(at, n, seed)),
-        2 => (place(), 1..4_usize, any::<u64>()).prop_map(|(at, n, seed)| Damage::Overwrite(at, n, seed)),
-        2 => (place(), 1..20_000_usize).prop_map(|(at, n)| Damage::Zero(at, n)),
-        1 => (place(), place()).prop_map(|(one, two)| Damage::SwapPages(one, two)),
-        1 => place().prop_map(Damage::Truncate),
+        4 => (index(), 1..6_000_usize, any::<u64>()).prop_map(|(at, n, seed)| Damage::Overwrite(at, n, seed)),
+        2 => (index(), 1..4_usize, any::<u64>()).prop_map(|(at, n, seed)| Damage::Overwrite(at, n, seed)),
+        2 => (index(), 1..20_000_usize).prop_map(|(at, n)| Damage::Zero(at, n)),
+        1 => (index(), index()).prop_map(|(one, two)| Damage::SwapPages(one, two)),
+        1 => index().prop_map(Damage::Truncate),
     ]
 }
 
-fn apply_damage(bytes: &mut Vec<u8>, harm: &Damage) {
+fn apply_damage(bytes: &mut Vec<u8>, damage: &Damage) {
     if bytes.is_empty() {
         return;
     }
     let length = bytes.len();
-    match harm {
+    match damage {
         Damage::Overwrite(at, count, seed) => {
             let from = at.index(length);
             let to = (from + count).min(length);
@@ -99,22 +99,22 @@ proptest! {
 
     #[test]
     fn whatever_is_damaged_the_rest_is_salvaged_and_the_loss_is_reported(
-        harms in prop::collection::vec(any_damage(), 1..5),
+        damages in prop::collection::vec(any_damage(), 1..5),
     ) {
         let (_, original) = sample_store();
         let mut bytes = sample_store().0.clone();
-        for harm in &harms {
-            apply_damage(&mut bytes, harm);
+        for damage in &damages {
+            apply_damage(&mut bytes, damage);
         }
         let (_folder, path) = write_damaged_file(&bytes);
         run(async {
             let into = MemoryStore::default();
             let report = run_salvage(&path, &into).await;
             assert_all_accounted_for(original, &into, &report).await;
-            let kept = entry_ids(&logs(&into).await.unwrap());
-            // What is in the trash was never compared.
+            let salvaged = entry_ids(&logs(&into).await.unwrap());
+            // Trashed sessions were never compared.
             let whole = untouched_entries(&bytes);
-            let missing: Vec<_> = whole.difference(&kept).collect();
+            let missing: Vec<_> = whole.difference(&salvaged).collect();
             assert!(missing.is_empty(), "{missing:?} were readable: {report:?}");
             assert_eq!(findings(&into).await, []);
         });

@@ -1,4 +1,4 @@
-//! Files of other versions, of other programs, and of none.
+//! Opens files of other versions, of other programs, and files that are no database.
 
 #![allow(clippy::unwrap_used, reason = "a test")]
 
@@ -13,7 +13,7 @@ use throughline_store::{ErrorKind, LogStore, StoreError};
 
 const APPLICATION_ID: i64 = 0x544c_696e;
 
-/// Every migration there has been, oldest first, as the files have them.
+/// Returns all migrations, oldest first, as the files have them.
 fn migrations() -> Vec<String> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("migrations");
     let mut files: Vec<_> = std::fs::read_dir(folder)

@@ -1,4 +1,4 @@
-//! The write-ahead log, which is kept short.
+//! The write-ahead log stays short.
 
 #![allow(clippy::unwrap_used, reason = "a test")]
 
@@ -12,7 +12,7 @@ use throughline_model::SessionRef;
 use throughline_sqlite::SqliteStore;
 use throughline_store::{Append, LogStore, Maintenance};
 
-/// A store with a session to write to.
+/// Creates a store with a session to write to.
 async fn store_with_session() -> (TempDir, SqliteStore, SessionRef) {
     let folder = tempfile::tempdir().unwrap();
     let store = open(&folder.path().join("sessions.db"));
@@ -62,7 +62,7 @@ async fn the_log_stays_short_though_nobody_stops_writing() {
     for writer in writers.collect::<Vec<_>>() {
         longest = longest.max(writer.await.unwrap());
     }
-    // What the writer puts up with, and the largest of the transactions.
+    // The writer's limit plus the largest transaction.
     assert!(longest < 50_000_000, "{longest} bytes");
     store.close().await.unwrap();
     assert_eq!(file_size(&log), 0);

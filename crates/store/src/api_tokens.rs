@@ -1,24 +1,24 @@
-//! Who may call a server that serves this store.
+//! The trait for storing the API tokens of a server.
 
 use async_trait::async_trait;
 use throughline_model::{ApiToken, Digest, Timestamp, TokenId};
 
 use crate::StoreError;
 
-/// Keeps tokens: their hashes, whose they are and until when they count. For servers and
-/// whoever runs them, across owners.
+/// Stores API tokens: hash, owner, role and validity. Used by servers and their
+/// administrators, across owners.
 ///
-/// Nothing is ever deleted here: what was taken back stays on record.
+/// Tokens are never deleted: revoked ones stay on record.
 #[async_trait]
 pub trait ApiTokens: Send + Sync {
-    /// Keeps a new token. One whose id or hash is there already is refused with
-    /// [`StoreError::TokenExists`].
+    /// Stores a new token. Fails with [`StoreError::TokenExists`] if its id or hash is
+    /// taken.
     async fn insert_token(&self, token: &ApiToken) -> Result<(), StoreError>;
 
-    /// The token with this hash, whether or not it still counts.
+    /// The token with this hash, whether or not it is still valid.
     async fn token_by_hash(&self, hash: &Digest) -> Result<Option<ApiToken>, StoreError>;
 
-    /// The tokens with these hashes, in any order; those that are not there are left out.
+    /// The tokens with these hashes, in any order; unknown hashes are skipped.
     async fn tokens_by_hash(&self, hashes: &[Digest]) -> Result<Vec<ApiToken>, StoreError> {
         let mut found = Vec::with_capacity(hashes.len());
         for hash in hashes {
@@ -27,10 +27,9 @@ pub trait ApiTokens: Send + Sync {
         Ok(found)
     }
 
-    /// Every token there ever was, oldest first.
+    /// All tokens, including expired and revoked ones, oldest first.
     async fn list_tokens(&self) -> Result<Vec<ApiToken>, StoreError>;
 
-    /// Takes a token back; answers with what is known of it. Taken back already: nothing
-    /// changes.
+    /// Revokes a token and returns it. Has no effect if it is already revoked.
     async fn revoke_token(&self, id: &TokenId, at: Timestamp) -> Result<ApiToken, StoreError>;
 }

@@ -1,17 +1,17 @@
-//! How entries are appended, and what happens when two writers meet.
+//! Appends to a session, and how conflicts between concurrent writers are resolved.
 //!
-//! [`settle`] is the decision itself, pure, made by every store inside its
-//! transaction: what an append comes to, given the head it finds.
+//! [`decide_append`] is the decision itself: a pure function that every store calls
+//! within its transaction, with the head it finds.
 
 use serde::{Deserialize, Serialize};
 use throughline_model::{Digest, Entry, EntryId, NewEntry, Seq, SessionHeader, SessionId};
 
 use crate::{Fence, StoreError};
 
-/// The largest payload of one entry, in bytes. Larger content belongs in a blob.
+/// The maximum payload of one entry, in bytes. Larger content belongs in a blob.
 pub const MAX_ENTRY_BYTES: u64 = 256 * 1024 * 1024;
 
-/// Refuses a payload that is too large to store.
+/// Rejects a payload that is too large to store.
 pub fn refuse_large_entry(payload: &str) -> Result<(), StoreError> {
     let bytes = payload.len() as u64;
     if bytes > MAX_ENTRY_BYTES {
@@ -24,54 +24,56 @@ pub fn refuse_large_entry(payload: &str) -> Result<(), StoreError> {
     Ok(())
 }
 
-/// The head a writer believes in.
+/// The head that a writer expects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Expect {
-    /// Whatever it is.
+    /// Any head.
     Any,
-    /// Exactly this one: anything else means that somebody wrote meanwhile.
+    /// Exactly this head: any other means that another writer appended meanwhile.
     At(Seq),
 }
 
-/// What to do when the head is not the expected one.
+/// What to do if the head is not the expected one.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum OnConflict {
-    /// Refuse with [`StoreError::Moved`], which has the new head.
+    /// Fail with [`StoreError::Moved`], which contains the current head.
     Reject,
-    /// Append after what is there, marked with the head the writer believed in.
+    /// Append after the current head, marking the entries with the expected head.
     Rebase,
-    /// Put the entries into this new fork, made at the expected head.
+    /// Append the entries to a new fork, created at the expected head.
     ///
-    /// The writer chooses the fork's id, so that a retry finds the fork of the first try.
+    /// The writer chooses the fork's id, so that a retry finds the fork of the first
+    /// attempt.
     Fork(Box<SessionHeader>),
 }
 
-/// The payload of an entry, and the hash of it.
+/// The payload of an entry, and its hash.
 pub type EncodedPayload = (String, Digest);
 
-/// A set of entry ids. They are the callers' own, so that the hash is seeded by chance; and
-/// there are many, so that it is a fast one.
+/// A set of entry ids. Callers choose the ids, so the hash is randomly seeded; sets are
+/// large, so the hash is a fast one.
 pub type EntryIds = std::collections::HashSet<EntryId, foldhash::fast::RandomState>;
 
-/// An append: all of it happens or none.
+/// An append. Atomic: all entries are stored or none.
 #[derive(Clone, Debug)]
 pub struct Append {
-    /// The head the writer believes in.
+    /// The head that the writer expects.
     pub expect: Expect,
-    /// What to do if it is another.
+    /// What to do if the head is another.
     pub on_conflict: OnConflict,
-    /// What to append.
+    /// The entries to append.
     pub entries: Vec<NewEntry>,
-    /// Their payloads, where they were encoded beforehand; empty where not.
+    /// Their payloads, if they were encoded beforehand; otherwise empty.
     pub encoded: Vec<EncodedPayload>,
-    /// The lease it is appended under, if any: refused once that is another's.
+    /// The lease it requires, if any: the append is rejected once another holder has
+    /// that lease.
     pub fence: Option<Fence>,
 }
 
 impl Append {
-    /// Appends after whatever is there.
+    /// Appends after the current head, whatever it is.
     pub fn unconditional(entries: Vec<NewEntry>) -> Self {
         Self {
             expect: Expect::Any,
@@ -82,7 +84,7 @@ impl Append {
         }
     }
 
-    /// Appends after `head`, or not at all.
+    /// Appends only if the head is `head`.
     pub fn after(head: Seq, entries: Vec<NewEntry>) -> Self {
         Self {
             expect: Expect::At(head),
@@ -91,47 +93,48 @@ impl Append {
     }
 }
 
-/// What became of an append.
+/// The result of an append.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AppendOutcome {
-    /// The session that has the entries: another one where they became a fork.
+    /// The session that has the entries: another one if they became a fork.
     pub session: SessionId,
     /// The entries as stored.
     pub entries: Vec<Entry>,
-    /// How it went.
+    /// How the append was carried out.
     pub kind: AppendKind,
 }
 
-/// How an append went.
+/// How an append was carried out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum AppendKind {
-    /// As asked.
+    /// As requested.
     Appended,
-    /// The session had moved; the entries follow what was there, marked.
+    /// The head had changed; the entries follow it, marked as rebased.
     Rebased,
-    /// The session had moved; the entries are in a fork.
+    /// The head had changed; the entries are in a fork.
     Forked,
-    /// They were there already: a repeat of an earlier append, which changed nothing.
+    /// The entries were already stored: a repeat of an earlier append, without effect.
     Repeated,
 }
 
-/// What an append comes to.
+/// What a store must do for an append.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AppendDecision {
-    /// Append now; with the believed head where it was wrong.
+    /// Append now, with the expected head if it was outdated.
     Append {
-        /// Set where the entries are to be marked as rebased.
+        /// Set if the entries must be marked as rebased.
         rebased: Option<Seq>,
     },
     /// Fork at this entry, and append there.
     Fork(Seq),
-    /// Answer with the entries that start here: they are there already.
+    /// Return the entries that start here: they are already stored.
     Repeat(Seq),
 }
 
-/// Decides what an append comes to, given the head of the session, where in it each of the
-/// entries' ids is found, and whether the lease it names still holds.
+/// Decides how to carry out an append, given the head of the session, the positions at
+/// which the entries' ids are found in it, and whether the required lease is still
+/// held.
 pub fn decide_append(
     session: &SessionId,
     head: Seq,
@@ -171,9 +174,10 @@ pub fn decide_append(
     }
 }
 
-/// Where the entries stand already, if this is a repeat of the append that made them.
+/// The position of the entries, if this repeats the append that stored them.
 ///
-/// Some but not all of them, or in another order, is no repeat but a misuse of ids.
+/// If only some of them are stored, or in another order, that is an error: ids were
+/// reused.
 pub fn find_repeat(
     session: &SessionId,
     entries: &[NewEntry],

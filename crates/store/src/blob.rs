@@ -1,14 +1,14 @@
-//! Attachments, stored once by their content.
+//! The trait for storing attachments by content.
 
 use async_trait::async_trait;
 use throughline_model::{Digest, Owner};
 
 use crate::StoreError;
 
-/// The largest attachment, in bytes.
+/// The maximum size of an attachment, in bytes.
 pub const MAX_BLOB_BYTES: u64 = 512 * 1024 * 1024;
 
-/// The digest of an attachment, unless it is too large to store.
+/// Computes the digest of an attachment; rejects one that is too large to store.
 pub fn validate_blob(bytes: &[u8]) -> Result<Digest, StoreError> {
     let size = bytes.len() as u64;
     if size > MAX_BLOB_BYTES {
@@ -21,14 +21,15 @@ pub fn validate_blob(bytes: &[u8]) -> Result<Digest, StoreError> {
     Ok(Digest::of(bytes))
 }
 
-/// Keeps attachments: the same bytes once, however often they are put.
+/// Stores attachments by content: the same bytes are stored once.
 ///
-/// Each owner has their own: knowing a digest is no way to somebody else's bytes.
+/// Blobs are separate per owner: knowing a digest gives no access to another owner's
+/// bytes.
 #[async_trait]
 pub trait BlobStore: Send + Sync {
-    /// Keeps some bytes; answers once they are durable.
+    /// Stores bytes; returns once they are durable.
     async fn put_blob(&self, owner: &Owner, bytes: Vec<u8>) -> Result<Digest, StoreError>;
 
-    /// The bytes with that digest.
+    /// The bytes with this digest.
     async fn blob(&self, owner: &Owner, digest: &Digest) -> Result<Vec<u8>, StoreError>;
 }

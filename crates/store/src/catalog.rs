@@ -1,4 +1,4 @@
-//! Finding sessions: lists, look-ups, the trash, and the projects they belong to.
+//! The trait for finding sessions: listing, lookup, trash and projects.
 
 use std::fmt;
 use std::str::FromStr;
@@ -11,62 +11,62 @@ use throughline_model::{
 
 use crate::{Fence, StoreError};
 
-/// Which sessions to list. The default is all of people's that are not in the trash.
+/// Which sessions to list. The default is all user sessions that are not in the trash.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct SessionFilter {
-    /// In use or in the trash.
+    /// Whether to list live or trashed sessions.
     pub scope: SessionScope,
-    /// With all of these tags.
+    /// Only sessions with all of these tags.
     pub tags: Vec<Tag>,
-    /// Last with the agent of this name.
+    /// Only sessions last used with this agent.
     pub agent: Option<String>,
-    /// Of this project.
+    /// Only sessions of this project.
     pub project: Option<ProjectId>,
-    /// Of this status.
+    /// Only sessions with this status.
     pub status: Option<Status>,
-    /// Active at or after this.
+    /// Only sessions active at or after this time.
     pub since: Option<Timestamp>,
-    /// Forked or continued from this session.
+    /// Only sessions forked or continued from this one.
     pub parent: Option<SessionId>,
-    /// Whether the program's own are listed too: those whose key begins with
-    /// [`Key::OWN`](throughline_model::Key::OWN).
+    /// Whether to include internal sessions: those whose key begins with
+    /// [`Key::INTERNAL_PREFIX`](throughline_model::Key::INTERNAL_PREFIX).
     #[serde(rename = "own")]
     pub include_internal: bool,
 }
 
-/// Whether the trash is looked at.
+/// Whether to list live or trashed sessions.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum SessionScope {
-    /// What is in use.
+    /// Sessions that are not in the trash.
     #[default]
     Live,
-    /// What is in the trash.
+    /// Sessions in the trash.
     Trash,
 }
 
-/// A place in a listing: after this session, which was active then.
+/// A position in a listing: after the session with this activity time and id.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Cursor {
     /// The session's last activity.
     pub last_activity: Timestamp,
-    /// Its id.
+    /// The session's id.
     pub id: SessionId,
 }
 
-/// Why a text is no cursor.
+/// The text is not a valid cursor.
 #[derive(Debug, thiserror::Error)]
-#[error("{0:?} is not a cursor: use `next` of an earlier listing")]
+#[error("{0:?} is not a cursor: use the `next` value of an earlier listing")]
 pub struct CursorError(String);
 
 impl Cursor {
-    /// The place after a card.
-    pub fn after(card: &SessionInfo) -> Self {
+    /// The position after a session.
+    pub fn after(info: &SessionInfo) -> Self {
         Self {
-            last_activity: card.last_activity,
-            id: card.id.clone(),
+            last_activity: info.last_activity,
+            id: info.id.clone(),
         }
     }
 }
@@ -94,15 +94,15 @@ impl FromStr for Cursor {
 /// One page of a listing.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Page<T> {
-    /// What is on it.
+    /// The items of the page.
     pub items: Vec<T>,
-    /// Where the next one starts, if there is one.
+    /// Where the next page starts, if there is one.
     pub next: Option<Cursor>,
 }
 
 impl Page<SessionInfo> {
-    /// A page of so many, of which one more was looked for: that there is tells that there
-    /// is another page.
+    /// Builds a page of `limit` items from a query for one more: the extra item shows
+    /// that there is a next page.
     pub fn from_overfetch(mut items: Vec<SessionInfo>, limit: usize) -> Self {
         let more = items.len() > limit;
         items.truncate(limit);
@@ -114,17 +114,17 @@ impl Page<SessionInfo> {
 /// A session in the trash.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TrashedSession {
-    /// Its card.
+    /// The session's info.
     #[serde(rename = "card")]
     pub info: SessionInfo,
-    /// When it went there.
+    /// When it was moved to the trash.
     pub at: Timestamp,
 }
 
-/// Finds sessions. Listing touches no log.
+/// Finds sessions. Listing reads no log.
 #[async_trait]
 pub trait Catalog: Send + Sync {
-    /// The sessions that match, latest activity first, then by id, greatest first.
+    /// The matching sessions, latest activity first, then by id, greatest first.
     async fn list(
         &self,
         owner: &Owner,
@@ -133,12 +133,12 @@ pub trait Catalog: Send + Sync {
         limit: usize,
     ) -> Result<Page<SessionInfo>, StoreError>;
 
-    /// How many sessions match.
+    /// The number of matching sessions.
     async fn count(&self, owner: &Owner, filter: &SessionFilter) -> Result<u64, StoreError>;
 
-    /// Sessions that `text` may mean, in use or in the trash: those whose id, key or name it
-    /// is, then those whose id begins with it, the program's own left out. Of each, latest
-    /// activity first; at most `limit` in all.
+    /// Sessions that `text` may refer to, live or trashed: those with that id, key or
+    /// name, then those whose id begins with it, excluding internal ones. Each group is
+    /// ordered by latest activity; at most `limit` in all.
     async fn find_candidates(
         &self,
         owner: &Owner,
@@ -146,12 +146,12 @@ pub trait Catalog: Send + Sync {
         limit: usize,
     ) -> Result<Vec<Candidate>, StoreError>;
 
-    /// Puts a session into the trash. There already: nothing changes.
+    /// Moves a session to the trash. Has no effect if it is already there.
     async fn trash(&self, session: &SessionRef, at: Timestamp) -> Result<(), StoreError> {
         self.trash_fenced(session, at, None).await
     }
 
-    /// The same, under a lease.
+    /// Like [`trash`](Self::trash), under a lease.
     async fn trash_fenced(
         &self,
         session: &SessionRef,
@@ -159,23 +159,25 @@ pub trait Catalog: Send + Sync {
         fence: Option<&Fence>,
     ) -> Result<(), StoreError>;
 
-    /// Takes a session out of the trash.
+    /// Restores a session from the trash.
     async fn restore(&self, session: &SessionRef) -> Result<(), StoreError>;
 
-    /// What is in the trash since before `before`, longest there first.
+    /// The sessions trashed before `before`, oldest first.
     async fn list_trashed(
         &self,
         owner: &Owner,
         before: Timestamp,
     ) -> Result<Vec<TrashedSession>, StoreError>;
 
-    /// Removes a session in the trash for good. Entries that forks share stay for them.
+    /// Permanently removes a session in the trash. Entries shared with forks stay for
+    /// them.
     async fn remove(&self, session: &SessionRef) -> Result<(), StoreError> {
         self.remove_fenced(session, None, None).await
     }
 
-    /// The same, under a lease, and only if the session is in the trash since `trashed_at`: one
-    /// that was restored and trashed again since is refused with [`StoreError::TrashedAgain`].
+    /// Like [`remove`](Self::remove), under a lease, and only if the session has been
+    /// in the trash since `trashed_at`: if it was restored and trashed again, this
+    /// fails with [`StoreError::TrashedAgain`].
     async fn remove_fenced(
         &self,
         session: &SessionRef,
@@ -186,14 +188,14 @@ pub trait Catalog: Send + Sync {
     /// The owner's projects.
     async fn list_projects(&self, owner: &Owner) -> Result<Vec<Project>, StoreError>;
 
-    /// Makes or replaces a project.
+    /// Creates or replaces a project.
     async fn put_project(&self, owner: &Owner, project: &Project) -> Result<(), StoreError>;
 }
 
-/// A session that a text may mean, and where it is.
+/// A session that a text may refer to.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Candidate {
-    /// Its card.
+    /// The session's info.
     #[serde(rename = "card")]
     pub info: SessionInfo,
     /// Whether it is in the trash.

@@ -1,8 +1,8 @@
-//! What happened in a store, in the order it happened: the thread that indexes and
-//! events hang on.
+//! The change feed: all changes of a store in commit order, which indexes and events
+//! follow.
 //!
-//! Invariant: positions only grow, whatever is removed; a change that is read once is
-//! read at the same position ever after, unless what it tells of is gone.
+//! Invariant: positions only grow, whatever is removed; a change that was read once
+//! stays at the same position, unless the session it belongs to was removed.
 
 use std::fmt::Debug;
 
@@ -12,7 +12,7 @@ use throughline_model::{Digest, Owner, Seq, SessionId, StoredEntry};
 
 use crate::StoreError;
 
-/// A place in the feed; zero is before everything.
+/// A position in the feed; zero is before the first change.
 #[derive(
     Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
 )]
@@ -25,22 +25,22 @@ impl std::fmt::Display for Position {
     }
 }
 
-/// Something that happened.
+/// A change in the store.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Change {
-    /// Where in the feed it is.
+    /// Its position in the feed.
     pub position: Position,
-    /// Whose.
+    /// The session's owner.
     pub owner: Owner,
-    /// In which session.
+    /// The session.
     pub session: SessionId,
-    /// What.
+    /// What changed.
     #[serde(rename = "what")]
     pub kind: ChangeKind,
 }
 
 impl Change {
-    /// What the change is recognised by. An entry that is erased keeps its own.
+    /// Identifies the change. Erasing an entry does not change its fingerprint.
     pub fn fingerprint(&self) -> Digest {
         let what = match &self.kind {
             ChangeKind::Created => "created".to_owned(),
@@ -55,43 +55,43 @@ impl Change {
     }
 }
 
-/// What happened. Everything that is part of a session is an entry of its log; the rest
-/// happens to sessions as a whole.
+/// The kinds of changes. Changes within a session are entries of its log; the other
+/// kinds concern the session as a whole.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum ChangeKind {
-    /// The session was made, or forked.
+    /// The session was created or forked.
     Created,
-    /// An entry was appended. As stored: one that is damaged must not hold up the rest.
+    /// An entry was appended. In stored form: a damaged entry must not block the feed.
     Appended(StoredEntry),
     /// The content of an entry was erased.
     Erased(Seq),
-    /// The session was put into the trash.
+    /// The session was moved to the trash.
     Trashed,
-    /// It was taken out again.
+    /// The session was restored from the trash.
     Restored,
-    /// It is gone for good.
+    /// The session was permanently removed.
     Removed,
 }
 
-/// What happens to a session as a whole, as stores note it beside the log.
+/// Changes of a session as a whole, which stores record separately from the log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SessionEvent {
-    /// It was made, or forked.
+    /// It was created or forked.
     Created,
     /// The content of an entry was erased.
     Erased(Seq),
-    /// It was put into the trash.
+    /// It was moved to the trash.
     Trashed,
-    /// It was taken out again.
+    /// It was restored from the trash.
     Restored,
-    /// It is gone for good.
+    /// It was permanently removed.
     Removed,
 }
 
 impl SessionEvent {
-    /// What it is noted as, and for which entry.
+    /// The stored kind, and the entry it concerns.
     pub fn to_row(self) -> (&'static str, Option<Seq>) {
         match self {
             Self::Created => ("created", None),
@@ -102,7 +102,7 @@ impl SessionEvent {
         }
     }
 
-    /// What was noted; none if that is of no known kind.
+    /// Parses the stored form; returns `None` for an unknown kind.
     pub fn from_row(kind: &str, seq: Option<Seq>) -> Option<Self> {
         Some(match (kind, seq) {
             ("created", _) => Self::Created,
@@ -127,26 +127,27 @@ impl From<SessionEvent> for ChangeKind {
     }
 }
 
-/// What happened in a store, across owners. For the store's own servants, which must not
-/// show one owner what is another's.
+/// Reads the changes of a store, across owners. For internal services, which must not
+/// show one owner's data to another.
 #[async_trait]
 pub trait ChangeFeed: Debug + Send + Sync {
     /// The position of the last change.
     async fn last_position(&self) -> Result<Position, StoreError>;
 
-    /// The position at or before which everything is that was acknowledged so far.
+    /// The position up to which every change acknowledged so far is included.
     ///
-    /// In a store with several writers this can be later than [`Feed::last_position`]: while a
-    /// change is still being committed, [`Feed::changes`] does not show those with later positions
-    /// either, although they may have been acknowledged.
+    /// In a store with several writers this can be later than
+    /// [`ChangeFeed::last_position`]: while a change is being committed,
+    /// [`ChangeFeed::changes`] does not return those with later positions either,
+    /// although they may have been acknowledged.
     async fn acknowledged_position(&self) -> Result<Position, StoreError> {
         self.last_position().await
     }
 
-    /// The changes after a position, oldest first, at most `limit` of them.
+    /// The changes after a position, oldest first, at most `limit`.
     async fn changes(&self, after: Position, limit: usize) -> Result<Vec<Change>, StoreError>;
 
-    /// The changes of one owner after a position, oldest first, at most `limit` of them.
+    /// The changes of one owner after a position, oldest first, at most `limit`.
     async fn owner_changes(
         &self,
         owner: &Owner,
@@ -154,7 +155,7 @@ pub trait ChangeFeed: Debug + Send + Sync {
         limit: usize,
     ) -> Result<Vec<Change>, StoreError>;
 
-    /// The change at a position; none if there is none, or what it tells of is gone.
+    /// The change at a position; `None` if there is none or its session was removed.
     async fn change_at(&self, position: Position) -> Result<Option<Change>, StoreError> {
         let Some(before) = position.0.checked_sub(1) else {
             return Ok(None);
@@ -164,10 +165,10 @@ pub trait ChangeFeed: Debug + Send + Sync {
         Ok(found.filter(|change| change.position == position))
     }
 
-    /// Waits until something may have happened after a position, and answers `true`.
+    /// Waits until there may be a change after a position, and returns `true`.
     ///
-    /// A store that is not told of what others write answers `false` at once: whoever asks
-    /// looks again in their own time.
+    /// A store that is not notified of other writers returns `false` at once: the
+    /// caller must poll.
     async fn wait_for_change(&self, after: Position) -> Result<bool, StoreError> {
         let _ = after;
         Ok(false)

@@ -1,4 +1,4 @@
-//! What can go wrong in a store, and what kind of wrong it is.
+//! The errors of a store, and their kinds.
 
 use serde::{Deserialize, Serialize};
 use throughline_model::{DecodeError, Digest, EntryId, Key, Seq, SessionId, Timestamp, TokenId};
@@ -6,46 +6,46 @@ use throughline_model::{DecodeError, Digest, EntryId, Key, Seq, SessionId, Times
 /// Any error, boxed.
 pub type BoxError = Box<dyn std::error::Error + Send + Sync>;
 
-/// What kind of failure an error is: what HTTP statuses and exit codes are made of.
+/// The kind of an error, which maps to HTTP statuses and exit codes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ErrorKind {
-    /// What was named does not exist.
+    /// The requested item does not exist.
     NotFound,
-    /// Somebody else got there first.
+    /// Another writer was faster, or the name is taken.
     Conflict,
-    /// What was asked cannot be done as asked.
+    /// The request is invalid.
     Invalid,
-    /// What is stored cannot be trusted.
+    /// Stored data is damaged.
     Damaged,
-    /// The store cannot serve now. Nothing was changed, unless the error says that the
-    /// outcome is unknown.
+    /// The store is temporarily unavailable. Nothing was changed, unless the error says
+    /// that the outcome is unknown.
     Unavailable,
 }
 
-/// What can go wrong in a store. Whatever it is, nothing acknowledged is lost.
+/// The errors of a store. No error loses acknowledged data.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum StoreError {
-    /// No such session for this owner.
+    /// The owner has no such session.
     #[error("session {0} does not exist")]
     NoSuchSession(SessionId),
     /// The session is in the trash.
     #[error("session {0} is in the trash")]
     InTrash(SessionId),
-    /// The session is not in the trash, where it would have to be.
+    /// The session is not in the trash, but must be.
     #[error("session {0} is not in the trash")]
     NotInTrash(SessionId),
-    /// It was restored, and is in the trash anew since then.
-    #[error("session {id} was put into the trash again at {at}")]
+    /// The session was restored and trashed again in the meantime.
+    #[error("session {id} was moved to the trash again at {at}")]
     TrashedAgain {
         /// The session.
         id: SessionId,
-        /// Since when it is there.
+        /// When it was moved there.
         at: Timestamp,
     },
     /// The id is taken.
-    #[error("session {0} exists already")]
+    #[error("session {0} already exists")]
     SessionExists(SessionId),
     /// The key is taken.
     #[error("key {key} is held by session {held_by}")]
@@ -60,113 +60,113 @@ pub enum StoreError {
     Moved {
         /// The session.
         id: SessionId,
-        /// The head the writer believed in.
+        /// The head that the writer expected.
         expected: Seq,
-        /// The head it has.
+        /// The current head.
         found: Seq,
     },
     /// No such entry in the session.
-    #[error("session {id} has no entry {seq}: its last is {head}")]
+    #[error("session {id} has no entry {seq}; its last entry is {head}")]
     NoSuchEntry {
         /// The session.
         id: SessionId,
-        /// The entry asked for.
+        /// The requested entry.
         seq: Seq,
-        /// The last entry it has.
+        /// The session's last entry.
         head: Seq,
     },
-    /// Entry ids of an append are partly known already.
-    #[error("entry id {entry} is used already in session {id}, by another append")]
+    /// Some, but not all, entry ids of an append are already stored.
+    #[error("entry id {entry} is already used in session {id} by another append")]
     EntryIdReused {
         /// The session.
         id: SessionId,
         /// The entry id.
         entry: EntryId,
     },
-    /// An append of nothing.
+    /// The append has no entries.
     #[error("there is nothing to append")]
     NothingToAppend,
-    /// No such attachment for this owner.
-    #[error("there is no attachment {0}")]
+    /// The owner has no such attachment.
+    #[error("attachment {0} does not exist")]
     NoSuchBlob(Digest),
     /// No such token.
-    #[error("there is no token {0}")]
+    #[error("token {0} does not exist")]
     NoSuchToken(TokenId),
-    /// A token's id or hash is taken.
-    #[error("token {0} exists already")]
+    /// The token's id or hash is taken.
+    #[error("token {0} already exists")]
     TokenExists(TokenId),
-    /// Somebody else is at work that is done by one at a time.
+    /// The lease is held by another process.
     #[error("the lease {name:?} is held by {holder} until {until}, unless renewed")]
     LeaseHeld {
-        /// What is being done.
+        /// The lease's name.
         name: String,
-        /// Who does it.
+        /// The holder.
         holder: String,
-        /// When others may take over.
+        /// When it expires.
         until: Timestamp,
     },
-    /// The right to do something alone was not renewed in time, or was given back.
+    /// The lease was released, or not renewed in time.
     #[error(
         "the lease {name:?} was lost: it was not renewed in time, and another process may have \
          taken over"
     )]
     LeaseLost {
-        /// What was being done.
+        /// The lease's name.
         name: String,
     },
     /// Too large to store.
-    #[error("{what} of {bytes} bytes is too large: at most {max} are stored")]
+    #[error("{what} of {bytes} bytes is too large: the maximum is {max} bytes")]
     TooLarge {
-        /// What.
+        /// What is too large.
         what: &'static str,
         /// Its size.
         bytes: u64,
         /// The limit.
         max: u64,
     },
-    /// An entry that is stored cannot be trusted.
+    /// A stored entry is damaged.
     #[error("entry {seq} of session {id} is damaged")]
     Damaged {
         /// The session.
         id: SessionId,
         /// The entry.
         seq: Seq,
-        /// What is wrong with it.
+        /// The cause.
         source: DecodeError,
     },
-    /// An entry that must be there is not.
+    /// An entry is missing from the log.
     #[error("entry {seq} of the log is missing")]
     MissingEntry {
         /// Its number.
         seq: Seq,
     },
-    /// What is stored beside the log cannot be trusted.
+    /// Stored data besides the log is damaged.
     #[error("the store is damaged: {what}")]
     DamagedStore {
-        /// What is wrong.
+        /// What is damaged.
         what: String,
-        /// Why.
+        /// The cause.
         source: Option<BoxError>,
     },
     /// The store was written by a later version.
     #[error(
-        "the store is of a later version of Throughline (schema {found}, this version knows {known})"
+        "the store was written by a later version of Throughline (schema {found}; this version supports {known})"
     )]
     SchemaTooNew {
-        /// The schema it has.
+        /// The store's schema.
         found: String,
-        /// The last schema this version knows.
+        /// The newest schema that this version supports.
         known: String,
     },
-    /// The store's file was deleted, or another was put in its place, while it was open.
+    /// The store's file was deleted or replaced while it was open.
     #[error(
-        "{file} was deleted or replaced while the store was open; nothing is written to it or read from it until it is opened again"
+        "{file} was deleted or replaced while the store was open; reopen the store to continue"
     )]
     FileReplaced {
         /// The file.
         file: String,
     },
-    /// The main file of a store is missing or empty, and its write-ahead log is not.
+    /// The store's main file is missing or empty, but its write-ahead log is not.
     #[error(
         "{file} is missing or empty, but entries that were acknowledged are in {log}; opening the store would discard them"
     )]
@@ -176,80 +176,81 @@ pub enum StoreError {
         /// The write-ahead log.
         log: String,
     },
-    /// The address of a store means nothing.
-    #[error("{url:?} is not the address of a store: {why}")]
+    /// The store address is invalid.
+    #[error("{url:?} is not a valid store address: {why}")]
     InvalidUrl {
         /// The address.
         url: String,
-        /// Why not.
+        /// What is wrong with it.
         why: String,
     },
-    /// Others kept the store busy for too long.
-    #[error("the store was kept busy by others for {seconds} s while {during}")]
+    /// Other processes held its locks or connections for too long.
+    #[error("the store was busy for {seconds} s while {during}")]
     Busy {
-        /// What was being done.
+        /// The operation.
         during: &'static str,
-        /// How long it was tried.
+        /// How long it was retried.
         seconds: u64,
     },
-    /// The disk has no room, or a limit was reached.
-    #[error("there is no room on the disk while {during}")]
+    /// The disk is full, or a size limit was reached.
+    #[error("not enough disk space while {during}")]
     DiskFull {
-        /// What was being done.
+        /// The operation.
         during: &'static str,
-        /// Why.
+        /// The cause.
         source: BoxError,
     },
-    /// There is not enough memory.
-    #[error("there was not enough memory while {during}")]
+    /// Out of memory.
+    #[error("out of memory while {during}")]
     OutOfMemory {
-        /// What was being done.
+        /// The operation.
         during: &'static str,
     },
-    /// The store may be read but not written.
-    #[error("the store cannot be written while {during}")]
+    /// The store is read-only.
+    #[error("cannot write to the store while {during}")]
     ReadOnly {
-        /// What was being done.
+        /// The operation.
         during: &'static str,
-        /// Why.
+        /// The cause.
         source: BoxError,
     },
-    /// A commit failed part-way: the connection to the database was lost, or the disk failed.
+    /// A commit failed with an unknown outcome: the database connection was lost, or
+    /// the disk failed.
     #[error(
-        "a commit failed part-way: whether this was stored is not known; repeating it with the same ids is safe"
+        "the commit failed, and it is unknown whether this was stored; retrying with the same ids is safe"
     )]
     OutcomeUnknown {
-        /// What happened.
+        /// The cause.
         source: BoxError,
     },
     /// The store has been closed.
-    #[error("the store has been closed")]
+    #[error("the store is closed")]
     Closed,
-    /// What was asked makes no sense for this kind of store.
+    /// This type of store does not support the operation.
     #[error("this kind of store cannot {0}")]
     Unsupported(&'static str),
-    /// Something that went wrong where the store is, told as it was told there.
+    /// An error reported by a remote store, with its original message.
     #[error("{message}")]
     Remote {
-        /// What kind of failure it was.
+        /// Its kind.
         kind: ErrorKind,
-        /// What was told.
+        /// Its message.
         message: String,
-        /// Why.
+        /// The cause.
         source: Option<BoxError>,
     },
-    /// Anything else below the store.
+    /// Any other failure of the underlying storage.
     #[error("the store failed while {during}")]
     Backend {
-        /// What was being done.
+        /// The operation.
         during: &'static str,
-        /// Why.
+        /// The cause.
         source: BoxError,
     },
 }
 
 impl StoreError {
-    /// What kind of failure this is.
+    /// The kind of this error.
     pub fn kind(&self) -> ErrorKind {
         match self {
             Self::NoSuchSession(_)
@@ -287,8 +288,8 @@ impl StoreError {
         }
     }
 
-    /// The same failure once more, for another caller who shares it: all writes of a batch
-    /// fail with the one failure of their transaction.
+    /// Copies the error for another caller that shares it: all writes of a batch fail
+    /// with the one error of their transaction.
     #[must_use]
     pub fn duplicate(&self) -> Self {
         match self {
@@ -335,7 +336,7 @@ impl StoreError {
     }
 }
 
-/// An error and what caused it, on one line.
+/// Formats an error and its causes on one line.
 fn format_causes(error: &dyn std::error::Error) -> String {
     let mut text = error.to_string();
     let mut cause = error.source();

@@ -1,11 +1,11 @@
-//! Work that must happen once, whichever machine does it: who may, and until when.
+//! Leases: exclusive, expiring rights to do a piece of work, with fencing tokens.
 //!
-//! A lease is taken for a while and renewed by whoever is still at it. When it has run out
-//! somebody else may take it, and gets a higher number. What is written under a lease
-//! carries its number, and the store refuses it, in the transaction that would write it, once
-//! the lease is somebody else's: whoever was only slow cannot overwrite.
+//! A holder takes a lease for a limited time and renews it while it is working. Once it
+//! has expired, another holder may take it and gets a higher fencing token. Writes
+//! under a lease carry its token; the store rejects them within their transaction once
+//! another holder has the lease, so a slow process cannot overwrite newer work.
 //!
-//! Invariant: the numbers of all leases there ever were on a name only grow.
+//! Invariant: the fencing tokens of all leases ever granted on a name only grow.
 
 use std::fmt;
 use std::time::Duration;
@@ -16,32 +16,33 @@ use throughline_model::{Owner, Timestamp};
 
 use crate::StoreError;
 
-/// The right to do something alone, for a while.
+/// An exclusive right to do a piece of work for a limited time.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Lease {
-    /// On whose behalf it is done. Each owner has their own leases.
+    /// The owner of the data. Each owner has separate leases.
     pub owner: Owner,
-    /// What is done.
+    /// The name of the work.
     pub name: String,
-    /// Who does it.
+    /// The holder.
     pub holder: String,
-    /// Higher than that of everybody who did it before.
+    /// The fencing token: higher than that of every earlier holder.
     #[serde(rename = "number")]
     pub fencing_token: u64,
-    /// When others may take it, by the store's clock. Until somebody does, it holds.
+    /// When others may take it, by the store's clock. It stays valid until another
+    /// does.
     pub expires_at: Timestamp,
 }
 
-/// How far the store's clock may be set back before a lease that was granted "later" than the
-/// time it is now is taken for expired. Clocks are corrected by less than this while somebody
-/// holds a lease, and that alone is no reason to take it from them.
+/// The maximum clock correction that does not expire a lease. If the store's clock is
+/// set back further than this, a lease granted "in the future" counts as expired.
+/// Smaller corrections are normal while a lease is held and are no reason to revoke it.
 pub const MAX_CLOCK_CORRECTION: Duration = Duration::from_secs(1);
 
-/// Whether a lease keeps others from taking it, by the store's clock.
+/// Whether a lease prevents others from taking it, by the store's clock.
 ///
-/// Not once it has expired, nor if it was granted in the future: the clock was set back since,
-/// and an expiry by the old time could be a day away. A holder that is still at work renews it
-/// by the new time.
+/// False once it has expired, or if it was granted in the future: then the clock was
+/// set back, and the expiry by the old time could be a day away. An active holder
+/// renews it by the new time.
 pub fn is_lease_in_effect(granted_at: Timestamp, expires_at: Timestamp, now: Timestamp) -> bool {
     let latest_grant = now
         .checked_add(MAX_CLOCK_CORRECTION)
@@ -49,18 +50,18 @@ pub fn is_lease_in_effect(granted_at: Timestamp, expires_at: Timestamp, now: Tim
     granted_at <= latest_grant && now < expires_at
 }
 
-/// Who holds a lease, as stored in [`Lease::holder`]: an id of its own for each piece of work,
-/// and a description for people (`tl compact, process 12 on host`).
+/// The holder of a lease, as stored in [`Lease::holder`]: a unique id for each piece of
+/// work, and a readable description (`tl compact, process 12 on host`).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LeaseHolder {
-    /// Tells this piece of work from every other.
+    /// A unique id for this piece of work.
     pub id: String,
-    /// What holds it, and where that runs.
+    /// The program that holds it, and where that runs.
     pub description: Option<String>,
 }
 
 impl LeaseHolder {
-    /// Reads a stored holder. One without a description is all id.
+    /// Parses a stored holder. Without a description, the whole text is the id.
     pub fn parse(stored: &str) -> Self {
         let described = stored
             .strip_suffix(')')
@@ -77,7 +78,7 @@ impl LeaseHolder {
         }
     }
 
-    /// What to call it: its description, or else its id.
+    /// The display name: its description, or else its id.
     pub fn name(&self) -> &str {
         self.description.as_deref().unwrap_or(&self.id)
     }
@@ -93,7 +94,7 @@ impl fmt::Display for LeaseHolder {
 }
 
 impl Lease {
-    /// What is written under this lease carries this.
+    /// The fence for writes under this lease.
     pub fn fence(&self) -> Fence {
         Fence {
             name: self.name.clone(),
@@ -103,24 +104,24 @@ impl Lease {
     }
 }
 
-/// Says under which lease something is written: refused with [`StoreError::LeaseLost`] once
-/// that is another's. The owner is that of what is written.
+/// The lease that a write requires: the write fails with [`StoreError::LeaseLost`] once
+/// another holder has it. The owner is that of the written data.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Fence {
-    /// What the lease is called.
+    /// The lease's name.
     pub name: String,
-    /// Its number.
+    /// The lease's fencing token.
     #[serde(rename = "number")]
     pub fencing_token: u64,
-    /// The fence of the work that this is part of, as a compaction is of a turn: what is
-    /// written is refused once either lease is another's.
+    /// The fence of the enclosing work, such as the turn that a compaction is part of:
+    /// a write fails once either lease is lost.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[serde(rename = "within")]
     pub outer: Option<Box<Fence>>,
 }
 
 impl Fence {
-    /// The same, as part of work under another lease.
+    /// Returns this fence nested in that of the enclosing work.
     #[must_use]
     pub fn nested_in(self, outer: Option<Fence>) -> Self {
         Self {
@@ -129,12 +130,12 @@ impl Fence {
         }
     }
 
-    /// Every lease that must be held, this one first.
+    /// All leases that must be held, this one first.
     pub fn iter(&self) -> impl Iterator<Item = &Fence> {
         std::iter::successors(Some(self), |fence| fence.outer.as_deref())
     }
 
-    /// What somebody is told whose lease is gone.
+    /// The error for a write whose lease was lost.
     pub fn lost_error(&self) -> StoreError {
         StoreError::LeaseLost {
             name: self.name.clone(),
@@ -142,14 +143,15 @@ impl Fence {
     }
 }
 
-/// Gives work to one at a time. Expiry is by the store's clock: those of the machines that
-/// take leases need not agree. [`is_in_effect`] says when a lease keeps others away.
+/// Grants leases. Expiry is by the store's clock, so the clocks of the holders need not
+/// agree. See [`is_lease_in_effect`].
 #[async_trait]
 pub trait LeaseStore: Send + Sync {
-    /// Takes a lease for so long, unless somebody else has it: [`StoreError::LeaseHeld`].
+    /// Acquires a lease for `term`; fails with [`StoreError::LeaseHeld`] if another
+    /// holder has it.
     ///
-    /// Whoever has it already takes it anew, under a higher number. A holder's name is
-    /// therefore chosen anew for each piece of work.
+    /// The same holder acquires it again, with a higher fencing token. A holder must
+    /// therefore use a new name for each piece of work.
     async fn acquire_lease(
         &self,
         owner: &Owner,
@@ -158,15 +160,14 @@ pub trait LeaseStore: Send + Sync {
         term: Duration,
     ) -> Result<Lease, StoreError>;
 
-    /// Has a lease last for so long from now. One that has run out may still be renewed, but
-    /// not once somebody else has taken it: [`StoreError::LeaseLost`].
+    /// Extends a lease to `term` from now. An expired lease can be renewed until
+    /// another holder takes it; then this fails with [`StoreError::LeaseLost`].
     async fn renew_lease(&self, lease: &Lease, term: Duration) -> Result<Lease, StoreError>;
 
-    /// Gives a lease back. One that is another's by now stays theirs.
+    /// Releases a lease. Has no effect if another holder has it by now.
     async fn release_lease(&self, lease: &Lease) -> Result<(), StoreError>;
 
-    /// Finds the lease that keeps others from this work now; none where it could be taken.
-    /// Changes nothing.
+    /// The lease currently in effect, or `None` if it could be acquired. Read-only.
     async fn peek_lease(&self, owner: &Owner, name: &str) -> Result<Option<Lease>, StoreError>;
 }
 

@@ -1,15 +1,16 @@
-//! What a store of sessions is: small traits, and the suite that holds every
-//! implementation to them.
+//! The storage interface: traits for session stores, and a conformance suite for their
+//! implementations.
 //!
-//! [`LogStore`] keeps logs, [`Catalog`] finds sessions, [`BlobStore`] keeps
-//! attachments, [`TokenStore`] keeps token counts, [`Feed`] tells what happened in order,
-//! [`Access`] knows who may call, [`Leases`] gives work to one at a time, and [`Upkeep`]
-//! proves that all of it is sound. A type that is all eight is a [`Store`]. Every call says on whose behalf it is made, but for those of
-//! [`Upkeep`] and [`Access`], which never return what was said, and of [`Feed`], which
-//! serves indexes and events.
+//! [`LogStore`] stores logs, [`Catalog`] finds sessions, [`BlobStore`] stores
+//! attachments, [`TokenCounts`] stores token counts, [`ChangeFeed`] returns all changes
+//! in order, [`ApiTokens`] stores API tokens, [`LeaseStore`] grants leases, and
+//! [`Maintenance`] checks and repairs. A [`Store`] implements all eight. Every call is
+//! scoped to an owner, except for those of [`Maintenance`] and [`ApiTokens`], which
+//! never return message content, and of [`ChangeFeed`], which serves indexes and
+//! events.
 //!
-//! [`MemoryStore`] is the simplest thing that is right. It serves tests, and the
-//! random tests of every other store are run against it.
+//! [`MemoryStore`] is the reference implementation. Tests use it, and the random tests
+//! of every other store compare against it.
 
 mod api_tokens;
 mod append;
@@ -50,8 +51,8 @@ pub use retry::{
 };
 pub use token_counts::TokenCounts;
 
-/// Every migration there has been, oldest first, with its name. The names are the same for
-/// all stores, and the files are each store's own, in its folder `migrations`.
+/// All migrations, oldest first, by name. The names are the same for all SQL stores;
+/// the files are in each store's own `migrations` folder.
 #[macro_export]
 macro_rules! migrations {
     () => {
@@ -78,7 +79,7 @@ macro_rules! migrations {
     };
 }
 
-/// A whole store.
+/// A complete store.
 pub trait Store:
     LogStore + Catalog + BlobStore + TokenCounts + ChangeFeed + ApiTokens + LeaseStore + Maintenance
 {

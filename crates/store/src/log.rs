@@ -1,4 +1,4 @@
-//! The append-only log of one session.
+//! The trait for storing the append-only logs of sessions.
 
 use std::fmt::Debug;
 
@@ -10,34 +10,34 @@ use throughline_model::{
 
 use crate::{Append, AppendOutcome, StoreError, decode_entry};
 
-/// A session that was asked for, made if it was not there.
+/// The result of creating a session, or finding the existing one.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CreateOutcome {
-    /// What is known about it.
+    /// The session's record.
     pub record: Record,
-    /// Whether it was there already.
+    /// Whether it already existed.
     pub existed: bool,
 }
 
-/// Which stretch of a log to read. Entries always come in order, oldest first.
+/// A range of a log to read. Entries are always returned in order, oldest first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ReadRange {
-    /// The first entry wanted.
+    /// The first entry.
     pub from: Seq,
-    /// The last entry wanted; none for the end of the log.
+    /// The last entry; `None` for the end of the log.
     pub to: Option<Seq>,
-    /// At most this many.
+    /// The maximum number of entries.
     pub limit: usize,
-    /// Whether the limit counts from the end of the stretch.
+    /// Whether the limit counts from the end of the range.
     pub from_end: bool,
 }
 
 impl ReadRange {
-    /// A page holds at most about this many bytes of payload, and at least one entry.
+    /// The approximate maximum payload bytes of a page, which has at least one entry.
     pub const PAGE_BYTES: usize = 16 * 1024 * 1024;
 
-    /// From an entry on.
+    /// Starts at an entry.
     pub fn starting_at(from: Seq, limit: usize) -> Self {
         Self {
             from,
@@ -47,7 +47,7 @@ impl ReadRange {
         }
     }
 
-    /// The last entries.
+    /// The last entries of the log.
     pub fn tail(limit: usize) -> Self {
         Self::up_to(None, limit)
     }
@@ -62,7 +62,7 @@ impl ReadRange {
         }
     }
 
-    /// Everything from one entry to another.
+    /// The entries from `from` to `to`, both included.
     pub fn between(from: Seq, to: Seq, limit: usize) -> Self {
         Self {
             from,
@@ -73,7 +73,7 @@ impl ReadRange {
     }
 }
 
-/// Refuses numbers that are none of a log's, whose last is `head`.
+/// Rejects sequence numbers that are not in a log with this head.
 pub fn refuse_unknown_entries(
     of: &SessionId,
     entries: &[Seq],
@@ -90,50 +90,50 @@ pub fn refuse_unknown_entries(
     }
 }
 
-/// Where logs live. Every implementation passes the conformance suite.
+/// Stores session logs. Every implementation passes the conformance suite.
 #[async_trait]
 pub trait LogStore: Send + Sync + Debug {
-    /// Makes a session, or finds the one that holds the birth's key.
+    /// Creates a session, or finds the one with the header's key.
     ///
-    /// Fails with [`StoreError::SessionExists`] if the id is taken by one that was born
-    /// otherwise; the same birth again finds the same session.
+    /// Fails with [`StoreError::SessionExists`] if the id is taken by a session with
+    /// another header; repeating the call with the same header finds the same session.
     async fn create(
         &self,
         owner: &Owner,
-        birth: SessionHeader,
+        header: SessionHeader,
     ) -> Result<CreateOutcome, StoreError>;
 
-    /// Appends; answers once the entries are durable.
+    /// Appends entries; returns once they are durable.
     ///
-    /// All or nothing, even if the future is dropped. Appending the same entry ids again
-    /// changes nothing and answers as the first time.
+    /// Atomic, even if the future is dropped. Idempotent: appending the same entry ids
+    /// again has no effect and returns the same result.
     async fn append(&self, to: &SessionRef, append: Append) -> Result<AppendOutcome, StoreError>;
 
-    /// What is known about a session: one lookup, whatever its length.
+    /// The session's record: one lookup, whatever the length of the log.
     async fn record(&self, of: &SessionRef) -> Result<Record, StoreError>;
 
-    /// How the session was born.
+    /// The session's header.
     async fn header(&self, of: &SessionRef) -> Result<SessionHeader, StoreError>;
 
-    /// Reads entries as they are stored: touches only what it returns.
+    /// Reads entries in stored form: touches only what it returns.
     ///
-    /// A page may be shorter than the limit where entries are large; it is empty only
-    /// when the stretch is.
+    /// A page may be shorter than the limit if entries are large; it is empty only if
+    /// the range is.
     async fn read_stored(
         &self,
         of: &SessionRef,
         read: ReadRange,
     ) -> Result<Vec<StoredEntry>, StoreError>;
 
-    /// How a session was born and a stretch of its log, even of one in the trash: for
-    /// copying a whole store.
+    /// Reads the header and a range of the log, even of a trashed session: for copying
+    /// a whole store.
     async fn read_for_copy(
         &self,
         of: &SessionRef,
         read: ReadRange,
     ) -> Result<(SessionHeader, Vec<StoredEntry>), StoreError>;
 
-    /// Reads entries.
+    /// Reads and decodes entries.
     async fn read(&self, of: &SessionRef, read: ReadRange) -> Result<Vec<Entry>, StoreError> {
         let stored = self.read_stored(of, read).await?;
         stored
@@ -142,27 +142,28 @@ pub trait LogStore: Send + Sync + Debug {
             .collect()
     }
 
-    /// Makes a session that shares the entries up to `at` and goes on from there.
+    /// Creates a session that shares the entries up to `at`.
     ///
-    /// Costs the same whatever the length of the log. The birth is completed with what
-    /// stood at that entry.
+    /// Takes constant time whatever the length of the log. The header is completed with
+    /// the state at that entry.
     async fn fork(
         &self,
         of: &SessionRef,
         at: Seq,
-        birth: SessionHeader,
+        header: SessionHeader,
     ) -> Result<Record, StoreError>;
 
-    /// Where each of these entries is in the session's own part of the log, if it is.
+    /// The position of each entry in the session's own part of the log, if it is there.
     async fn locate(
         &self,
         of: &SessionRef,
         ids: &[EntryId],
     ) -> Result<Vec<Option<Seq>>, StoreError>;
 
-    /// Replaces the content of entries for good; the chain stays whole.
+    /// Permanently erases the content of entries; the digest chain stays valid.
     ///
-    /// Forks that share the entries lose the content too. Costs the length of the log.
+    /// Forks that share the entries lose the content too. Takes time linear in the
+    /// length of the log.
     async fn erase(
         &self,
         of: &SessionRef,
@@ -170,15 +171,15 @@ pub trait LogStore: Send + Sync + Debug {
         reason: Option<&str>,
     ) -> Result<(), StoreError>;
 
-    /// Brings in a log from elsewhere as it is, digests included.
+    /// Imports a log from another store verbatim, digests included.
     ///
-    /// Continues what is there: the session is made if need be, entries that are there
-    /// already are passed over, and a log that has gone another way is refused with
-    /// [`StoreError::Moved`]. Answers how many entries were new.
+    /// Creates the session if necessary and skips entries that are already stored;
+    /// fails with [`StoreError::Moved`] if the logs have diverged. Returns the number
+    /// of new entries.
     async fn import_log(
         &self,
         owner: &Owner,
-        birth: SessionHeader,
+        header: SessionHeader,
         entries: Vec<StoredEntry>,
     ) -> Result<u64, StoreError>;
 }

@@ -1,4 +1,4 @@
-//! Proving that a store is sound, and mending what can be derived.
+//! The trait for checking a store, rebuilding derived data, and backups.
 
 use std::path::Path;
 
@@ -8,46 +8,46 @@ use throughline_model::{Digest, Owner, Record, Seq, SessionId, StoredEntry};
 
 use crate::{Lease, StoreError};
 
-/// Something that is not as it should be.
+/// A problem found by a check.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(tag = "finding", rename_all = "snake_case")]
 pub enum Finding {
-    /// The file itself is damaged.
+    /// The database file is damaged.
     File {
-        /// What the database says of it.
+        /// What the database reports.
         what: String,
     },
-    /// An entry is not what was appended, or is missing.
+    /// An entry is missing or differs from what was appended.
     Entry {
-        /// Whose session.
+        /// The session's owner.
         owner: Owner,
-        /// Which session.
+        /// The session.
         session: SessionId,
-        /// Which entry.
+        /// The entry.
         seq: Seq,
-        /// What is wrong with it.
+        /// The problem.
         what: String,
     },
-    /// What is kept beside the log is not what follows from it. A rebuild mends it.
+    /// Derived data does not match the log. A rebuild repairs it.
     Derived {
-        /// Whose session.
+        /// The session's owner.
         owner: Owner,
-        /// Which session.
+        /// The session.
         session: SessionId,
-        /// What is not right.
+        /// The problem.
         what: String,
     },
-    /// An attachment's bytes are not those that were put, or not here.
+    /// An attachment's bytes are missing or do not match its digest.
     Blob {
-        /// The digest it was put under.
+        /// The attachment's digest.
         digest: Digest,
-        /// Whether they are not here at all.
+        /// Whether the bytes are missing altogether.
         missing: bool,
     },
 }
 
 impl Finding {
-    /// Whether rebuilding what is derived mends it.
+    /// Whether rebuilding derived data repairs it.
     pub fn is_rebuildable(&self) -> bool {
         match self {
             Self::Derived { .. } => true,
@@ -56,50 +56,49 @@ impl Finding {
     }
 }
 
-/// What a check found.
+/// The result of a check.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct CheckReport {
-    /// Sessions looked at.
+    /// The number of sessions checked.
     pub sessions: u64,
-    /// Entries looked at.
+    /// The number of entries checked.
     pub entries: u64,
-    /// Attachments looked at.
+    /// The number of attachments checked.
     pub blobs: u64,
-    /// What is not as it should be.
+    /// The problems found.
     pub findings: Vec<Finding>,
 }
 
-/// Told how far long work has come: done, of how many, in entries.
+/// Receives the progress of long operations: entries done, and their total.
 pub type ProgressCallback<'a> = &'a (dyn Fn(u64, u64) + Send + Sync);
 
-/// Keeps a store sound. These calls see every owner's sessions and return none of
-/// what was said in them.
+/// Maintains a store. These calls cover all owners and return no message content.
 #[async_trait]
 pub trait Maintenance: Send + Sync {
-    /// Everybody who has sessions here.
+    /// All owners that have sessions here.
     async fn owners(&self) -> Result<Vec<Owner>, StoreError>;
 
-    /// Every lease that was taken and not given back, of all owners, whether it has run out
-    /// or not. Takes none of them.
+    /// All unreleased leases of all owners, including expired ones. Read-only.
     async fn leases(&self) -> Result<Vec<Lease>, StoreError>;
 
-    /// Checks the file, every chain, and that everything derived equals its fold.
+    /// Checks the database file, every digest chain, and that derived data equals its
+    /// fold.
     async fn check(&self, progress: ProgressCallback<'_>) -> Result<CheckReport, StoreError>;
 
-    /// Makes everything derived anew from the logs.
+    /// Rebuilds all derived data from the logs.
     async fn rebuild(&self, progress: ProgressCallback<'_>) -> Result<CheckReport, StoreError>;
 
-    /// Makes a consistent copy in a new file while others go on writing.
+    /// Writes a consistent copy to a new file while other writers continue.
     async fn backup(&self, to: &Path, progress: ProgressCallback<'_>) -> Result<(), StoreError>;
 
-    /// How many bytes the store takes.
+    /// The size of the store in bytes.
     async fn size(&self) -> Result<u64, StoreError>;
 
-    /// Waits until everything under way is done and lets go of the store.
+    /// Waits for operations in progress, then closes the store.
     async fn close(&self) -> Result<(), StoreError>;
 }
 
-/// Checks one log entry by entry, and folds it on the way.
+/// Checks one log entry by entry, and folds it along the way.
 #[derive(Debug)]
 pub struct LogChecker {
     owner: Owner,
@@ -110,7 +109,7 @@ pub struct LogChecker {
 }
 
 impl LogChecker {
-    /// Starts from what stood before the first entry to come.
+    /// Starts from the record before the first entry to check.
     pub fn new(owner: Owner, base: Record) -> Self {
         Self {
             owner,
@@ -120,7 +119,8 @@ impl LogChecker {
         }
     }
 
-    /// Looks at the next entry. After the first finding there is no chain to go on from.
+    /// Checks the next entry. After the first finding the rest of the chain cannot be
+    /// checked.
     pub fn check_entry(&mut self, stored: &StoredEntry) -> Option<Finding> {
         if self.broken {
             return None;
@@ -149,23 +149,26 @@ impl LogChecker {
         })
     }
 
-    /// Compares what is kept beside the log with what follows from it.
-    pub fn finish(self, kept: &Record) -> Option<Finding> {
-        if self.broken || self.record == *kept {
+    /// Compares the stored record with the fold of the log.
+    pub fn finish(self, stored: &Record) -> Option<Finding> {
+        if self.broken || self.record == *stored {
             return None;
         }
-        if kept.info.head > self.record.info.head {
+        if stored.info.head > self.record.info.head {
             return Some(Finding::Entry {
                 owner: self.owner,
                 session: self.session,
                 seq: self.record.info.head.next(),
-                what: format!("it and all up to {} are missing", kept.info.head),
+                what: format!(
+                    "it and all later entries up to {} are missing",
+                    stored.info.head
+                ),
             });
         }
-        let what = if self.record.info == kept.info {
-            "what stands (pins, decisions, checkpoints) is not the fold of its log"
+        let what = if self.record.info == stored.info {
+            "its stored state (pins, decisions, checkpoints) does not match its log"
         } else {
-            "its card is not the fold of its log"
+            "its stored info does not match its log"
         };
         Some(Finding::Derived {
             owner: self.owner,

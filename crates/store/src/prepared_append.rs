@@ -1,5 +1,5 @@
-//! What an append needs that no transaction does: the entries encoded before, and told
-//! afterwards. For stores with one writer, which all callers wait for.
+//! Prepares appends outside the transaction: encodes entries before it and assembles
+//! the result after it. For stores with a single writer, which all callers wait for.
 
 use std::sync::Arc;
 
@@ -9,20 +9,20 @@ use throughline_model::{
 
 use crate::{Append, EncodedPayload, StoreError, refuse_large_entry};
 
-/// An append with everything done that needs no transaction: whoever appends pays for
-/// encoding and hashing, not the one writer.
+/// An append with everything done that needs no transaction, so that encoding and
+/// hashing are done by the caller and not by the single writer.
 #[derive(Debug)]
 pub struct PreparedAppend {
-    /// What is to be appended.
+    /// The append.
     pub append: Append,
-    /// Each entry's payload, and the hash of it.
+    /// Each entry's payload and its hash.
     pub payloads: Vec<EncodedPayload>,
-    /// The attachments of all of them.
+    /// The attachments of all entries.
     pub attachments: Vec<Digest>,
 }
 
 impl PreparedAppend {
-    /// Encodes an append; refuses an entry that is too large.
+    /// Encodes an append; rejects an entry that is too large.
     pub fn new(mut append: Append) -> Result<Self, StoreError> {
         let mut payloads = std::mem::take(&mut append.encoded);
         if payloads.len() != append.entries.len() {
@@ -43,7 +43,7 @@ impl PreparedAppend {
         })
     }
 
-    /// The same, to be appended to a fork whatever its head is.
+    /// Returns the same append for a fork, with any head.
     #[must_use]
     pub fn to_fork(&self) -> Self {
         Self {
@@ -56,13 +56,13 @@ impl PreparedAppend {
         }
     }
 
-    /// The entries as stored, made of what was to be appended: they need not come back from
-    /// the writer, which says only where they are.
+    /// Builds the stored entries from the append: the writer returns only their
+    /// positions.
     pub fn complete(
         self: Arc<Self>,
         session: &SessionId,
         rebased: Option<Seq>,
-        places: Vec<(Seq, Digest)>,
+        positions: Vec<(Seq, Digest)>,
     ) -> Result<Vec<Entry>, StoreError> {
         let prepared = Arc::try_unwrap(self).unwrap_or_else(|shared| Self {
             append: shared.append.clone(),
@@ -71,11 +71,11 @@ impl PreparedAppend {
         });
         let parts = prepared.append.entries.into_iter().zip(prepared.payloads);
         parts
-            .zip(places)
+            .zip(positions)
             .map(|((new, (payload, _)), (seq, digest))| {
                 let at = truncate_to_micros(new.at);
                 if let Body::Unknown { .. } = new.body {
-                    // Its author and outside id are inside what is kept verbatim.
+                    // The author and external id are inside the verbatim payload.
                     let id = new.id;
                     let stored = StoredEntry {
                         seq,
@@ -101,8 +101,8 @@ impl PreparedAppend {
     }
 }
 
-/// An entry's payload and the hash of it, marked where it was rebased; refuses one that is
-/// too large.
+/// Encodes an entry's payload, marked if it was rebased, with its hash; rejects one
+/// that is too large.
 pub fn encode_entry(new: &NewEntry, rebased: Option<Seq>) -> Result<EncodedPayload, StoreError> {
     let encoded = encode_body(
         &new.body,
@@ -114,7 +114,7 @@ pub fn encode_entry(new: &NewEntry, rebased: Option<Seq>) -> Result<EncodedPaylo
     Ok(encoded)
 }
 
-/// The payload of an entry that is still to get its id and time.
+/// Encodes the payload of an entry that has no id and time yet.
 pub fn encode_body(
     body: &Body,
     author: Option<&str>,
@@ -130,12 +130,12 @@ pub fn encode_body(
     Ok((payload, hash))
 }
 
-/// An entry of a session as it was said, or which one is damaged.
+/// Decodes an entry of a session; the error names the damaged entry.
 pub fn decode_entry(of: &SessionId, stored: &StoredEntry) -> Result<Entry, StoreError> {
     stored.decode().map_err(damaged_error(of, stored))
 }
 
-/// Refuses an entry of a session that does not follow the one with this digest unharmed.
+/// Verifies that an entry of a session follows the one with this digest.
 pub fn verify_entry(
     of: &SessionId,
     stored: &StoredEntry,

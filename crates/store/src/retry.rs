@@ -1,10 +1,10 @@
-//! Decides when a queued write is given up, and what happens to a batch that failed.
+//! Decides when a queued write is given up, and how a failed batch is handled.
 //!
-//! Both SQL stores commit queued writes in batches and use the same rules: every write has
-//! one deadline, counted from its submission; a batch is split only when one of its writes is
-//! at fault; and when the store itself fails, all of the batch fail together. Nothing here
-//! reads a clock, sleeps or runs anything: `now` is an argument, so that a simulation can
-//! drive the same decisions with a clock of its own.
+//! Both SQL stores commit queued writes in batches and use the same rules: every write
+//! has one deadline, counted from its submission; a batch is split only when one of its
+//! writes is at fault; and when the store itself fails, the whole batch fails. Nothing
+//! here reads a clock, sleeps or does I/O: `now` is an argument, so that a simulation
+//! can drive the same decisions with its own clock.
 //!
 //! Invariant: a write that was answered with an error is not run afterwards.
 
@@ -14,44 +14,46 @@ use std::time::{Duration, Instant};
 /// How long a write may take, and how retries are spaced.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RetryPolicy {
-    /// How long a write may take altogether: waiting in the queue, all attempts, all pauses.
+    /// The total time for a write: waiting in the queue, all attempts, all pauses.
     pub time_limit: Duration,
-    /// The pause before the first retry; each later one is twice as long.
+    /// The pause before the first retry; it doubles with each retry.
     pub initial_backoff: Duration,
     /// The longest pause.
     pub max_backoff: Duration,
-    /// Lengthens the pauses by up to half, so that processes with different seeds do not
-    /// retry in step. 0 for none.
+    /// Lengthens the pauses by up to half, so that processes with different seeds do
+    /// not retry in lockstep. 0 for no jitter.
     pub seed: u32,
 }
 
 /// Why a batch was rolled back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BatchFault {
-    /// One of its writes broke the transaction; the others may well succeed without it.
+    /// One of its writes failed; the others may succeed without it.
     Write,
-    /// The store cannot serve now but may soon: locked by others, connection lost.
+    /// The store is temporarily unavailable: locked by others, or connection lost.
     Transient,
-    /// The store cannot serve until somebody mends something: disk full, I/O error, read-only.
+    /// The store is unavailable until someone intervenes: disk full, I/O error,
+    /// read-only.
     Permanent,
 }
 
 /// What to do with a batch that was rolled back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BatchRecovery {
-    /// Answer every write with the failure. None of them is run again.
+    /// Answer every write with the error. None of them is run again.
     Fail,
-    /// Run every write in a transaction of its own, to find the one at fault. Deadlines stay.
+    /// Run every write in its own transaction, to find the one at fault. Deadlines
+    /// stay.
     Split,
     /// Answer the expired writes, wait, and run the others again together.
     Retry {
-        /// How long to wait: never past the earliest deadline of those that are run again.
+        /// How long to wait: never past the earliest deadline of the remaining writes.
         after: Duration,
     },
 }
 
 impl RetryPolicy {
-    /// A policy with this time limit and ordinary pauses.
+    /// Creates a policy with this time limit and default pauses.
     pub const fn new(time_limit: Duration) -> Self {
         Self {
             time_limit,
@@ -61,14 +63,14 @@ impl RetryPolicy {
         }
     }
 
-    /// When a write that was submitted at this moment is given up.
+    /// The deadline of a write submitted at this time.
     pub fn deadline(&self, submitted: Instant) -> Instant {
         submitted + self.time_limit
     }
 
-    /// Decides about a batch that was rolled back. `deadlines` are those of its writes,
-    /// `failures` how many attempts at it have failed for a [`BatchFault::Passing`] reason,
-    /// this one included.
+    /// Decides what to do with a batch that was rolled back. `deadlines` are those of
+    /// its writes; `failures` is the number of attempts that failed for a
+    /// [`BatchFault::Transient`] reason, including this one.
     pub fn decide_recovery(
         &self,
         fault: BatchFault,
@@ -95,7 +97,7 @@ impl RetryPolicy {
         }
     }
 
-    /// The pause after so many failures.
+    /// The pause after this many failures.
     fn backoff(&self, failures: u32) -> Duration {
         let doublings = failures.saturating_sub(1).min(16);
         let pause = (self.initial_backoff * (1 << doublings)).min(self.max_backoff);
@@ -104,12 +106,13 @@ impl RetryPolicy {
     }
 }
 
-/// Whether a write with this deadline is given up: it must be answered without being run.
+/// Whether a write with this deadline has expired: it must be answered without being
+/// run.
 pub fn is_expired(deadline: Instant, now: Instant) -> bool {
     now >= deadline
 }
 
-/// Takes the expired writes out of a batch, in order. They are to be answered, not run.
+/// Removes the expired writes from a batch, in order. They must be answered, not run.
 pub fn take_expired<T>(
     batch: &mut Vec<T>,
     deadline: impl Fn(&T) -> Instant,
@@ -120,12 +123,12 @@ pub fn take_expired<T>(
         .collect()
 }
 
-/// A write that waits to be committed with others.
+/// A write that is queued to be committed in a batch.
 pub trait QueuedWrite {
-    /// When it is given up.
+    /// When it expires.
     fn deadline(&self) -> Instant;
 
-    /// Whether nobody waits for it any more.
+    /// Whether the caller no longer waits for it.
     fn is_abandoned(&self) -> bool;
 }
 
@@ -139,14 +142,14 @@ impl<W: QueuedWrite + ?Sized> QueuedWrite for Box<W> {
     }
 }
 
-/// One batch on its way to being committed or refused: says what to do next, and does nothing
-/// itself. The writers of the stores and their simulation run the same decisions.
+/// The state machine of one batch: says what to do next, and does nothing itself. The
+/// writers of the stores and their simulation run the same decisions.
 #[derive(Debug)]
 pub struct BatchRun<W> {
     policy: RetryPolicy,
-    /// Parts of the batch, each for one transaction; the first is under way.
+    /// Parts of the batch, each for one transaction; the first is in progress.
     parts: VecDeque<Vec<W>>,
-    /// How often the first part has failed.
+    /// The number of failed attempts at the first part.
     failures: u32,
     pending_pause: Option<Duration>,
 }
@@ -154,10 +157,10 @@ pub struct BatchRun<W> {
 /// What to do next with a batch.
 #[derive(Debug)]
 pub enum BatchAction<W> {
-    /// Answer these without running them: their time is up.
+    /// Answer these without running them: they have expired.
     Expire(Vec<W>),
-    /// Run these in one transaction and wait for locks until `deadline` at most; then report
-    /// with [`BatchRun::committed`] or [`BatchRun::failed`].
+    /// Run these in one transaction, waiting for locks until `deadline` at most; then
+    /// report with [`BatchRun::record_commit`] or [`BatchRun::record_failure`].
     Attempt {
         /// The writes.
         batch: Vec<W>,
@@ -166,12 +169,12 @@ pub enum BatchAction<W> {
     },
     /// Wait.
     Pause(Duration),
-    /// Everybody has been answered.
+    /// All writes have been answered.
     Done,
 }
 
 impl<W: QueuedWrite> BatchRun<W> {
-    /// A batch that has not been tried yet.
+    /// Creates a run for a batch that has not been attempted yet.
     pub fn new(policy: RetryPolicy, batch: Vec<W>) -> Self {
         Self {
             policy,
@@ -181,7 +184,7 @@ impl<W: QueuedWrite> BatchRun<W> {
         }
     }
 
-    /// What to do now. Writes that were abandoned are dropped without being run.
+    /// The next action. Abandoned writes are dropped without being run.
     pub fn next(&mut self, now: Instant) -> BatchAction<W> {
         if let Some(pause) = self.pending_pause.take() {
             return BatchAction::Pause(pause);
@@ -201,13 +204,13 @@ impl<W: QueuedWrite> BatchRun<W> {
         BatchAction::Done
     }
 
-    /// The writes of the last attempt are committed.
+    /// Records that the last attempt was committed.
     pub fn record_commit(&mut self) {
         self.finish_part();
     }
 
-    /// The last attempt was rolled back. Answers with its writes if they fail with it, and
-    /// none of them is run again.
+    /// Records that the last attempt was rolled back. Returns its writes if they fail
+    /// with it; none of them is run again.
     #[must_use]
     pub fn record_failure(
         &mut self,
@@ -307,8 +310,8 @@ mod tests {
         assert!(pauses.iter().any(|pause| *pause != pauses[0]));
     }
 
-    /// A writer over a store that stays locked, with a simulated clock: each attempt takes
-    /// `attempt`, writes arrive as told, and at most 512 of them share an attempt.
+    /// Simulates a writer over a store that stays locked, with a simulated clock: each
+    /// attempt takes `attempt`, and at most 512 writes share an attempt.
     fn simulate_locked_store(
         start: Instant,
         arrivals: &[Duration],

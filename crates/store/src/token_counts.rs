@@ -1,14 +1,15 @@
-//! Token counts: derived from entries once, and kept beside them.
+//! The trait for storing the token counts of entries.
 
 use async_trait::async_trait;
 use throughline_model::{Seq, SessionRef};
 
 use crate::StoreError;
 
-/// Keeps what entries cost in tokens, per encoding. A fork knows what its origin knows.
+/// Stores token counts of entries per encoding. Forks share the counts of shared
+/// entries.
 #[async_trait]
 pub trait TokenCounts: Send + Sync {
-    /// What is known of the entries from one to another, both included, in order.
+    /// The known counts of a range of entries, both ends included, in order.
     async fn token_counts(
         &self,
         of: &SessionRef,
@@ -17,7 +18,7 @@ pub trait TokenCounts: Send + Sync {
         to: Seq,
     ) -> Result<Vec<(Seq, u64)>, StoreError>;
 
-    /// Keeps counts. An entry that has one keeps it.
+    /// Stores counts. An existing count is not replaced.
     async fn put_token_counts(
         &self,
         of: &SessionRef,

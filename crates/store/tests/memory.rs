@@ -1,4 +1,4 @@
-//! The store in memory passes the suite.
+//! Runs the conformance suite on the in-memory store.
 
 #![allow(clippy::unwrap_used, reason = "a test")]
 

@@ -1,4 +1,4 @@
-//! The chat, as it looks on a terminal: really run, with a stand-in for the model.
+//! Draws the chat in a terminal, from a real run with a mock provider.
 
 use std::fs::File;
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
@@ -16,11 +16,11 @@ use crate::process::{built_path, workspace};
 
 const ROWS: NonZeroU16 = NonZeroU16::new(34).unwrap();
 const COLUMNS: NonZeroU16 = NonZeroU16::new(92).unwrap();
-/// What the line editor says when it begins to read a line.
+/// What the line editor writes when it starts reading a line.
 const PROMPT: &[u8] = b"\x1b[?2004h";
 const PROMPT_TIMEOUT: Duration = Duration::from_secs(20);
 
-/// What is typed.
+/// The lines typed.
 const TYPED_LINES: &[&str] = &[
     "Let's limit requests to 100 a minute per user.",
     "/pin Redis listens on port 6380",
@@ -35,7 +35,7 @@ const SCRIPT: &str = r#"[
 
 pub(super) fn draw() -> Result<()> {
     let home = workspace().join("target/picture-chat");
-    // A picture of a fresh start, whatever an earlier one left.
+    // Start fresh, whatever an earlier run left.
     let _ = std::fs::remove_dir_all(&home);
     let work = home.join("shop");
     std::fs::create_dir_all(&work)?;
@@ -46,9 +46,12 @@ pub(super) fn draw() -> Result<()> {
         .arg(&script)
         .stdout(Stdio::piped())
         .spawn()
-        .context("the stand-in cannot be run")?;
+        .context("the mock provider could not be started")?;
     let mut address = String::new();
-    let out = model.stdout.take().context("the stand-in says nothing")?;
+    let out = model
+        .stdout
+        .take()
+        .context("the mock provider has no output")?;
     BufReader::new(out).read_line(&mut address)?;
 
     let mut command = Command::new(built_path("release", "tl"));
@@ -74,7 +77,7 @@ pub(super) fn draw() -> Result<()> {
     Ok(())
 }
 
-/// Types everything, and gives what is on the screen then.
+/// Types all lines and returns the resulting screen.
 fn capture_screen(command: Command) -> Result<String> {
     let (pty, pts) = pty_process::blocking::open()?;
     pty.resize(Size::new(ROWS.get(), COLUMNS.get()))?;
@@ -116,11 +119,11 @@ fn wait_for_prompt(shown: &Receiver<Vec<u8>>, parser: &mut vt100::Parser) -> Res
     while !seen.windows(PROMPT.len()).any(|bytes| bytes == PROMPT) {
         let bytes = shown
             .recv_timeout(PROMPT_TIMEOUT)
-            .context("it never asked for a line")?;
+            .context("the chat never showed a prompt")?;
         parser.process(&bytes);
         seen.extend(bytes);
     }
-    // The prompt itself comes after what announces it.
+    // The prompt itself follows the sequence that announces it.
     while let Ok(bytes) = shown.recv_timeout(Duration::from_millis(200)) {
         parser.process(&bytes);
     }

@@ -1,4 +1,4 @@
-//! `cargo xtask picture`: pictures of the program for the README, made from real runs.
+//! `cargo xtask picture`: draws the README's pictures from real runs.
 
 mod chat;
 mod page;
@@ -13,7 +13,7 @@ use anyhow::{Context, Result};
 use crate::process::{self, built_path, cargo, workspace};
 use svg::render_svg;
 
-/// The commands whose output is shown; lines that start with `#` are run and not shown.
+/// The commands whose output is shown; those that start with `#` are run but not shown.
 const SCRIPT: &[(&str, &str)] = &[
     ("# import demo.jsonl", ""),
     ("sessions", ""),
@@ -35,10 +35,10 @@ const DEMO: &str = r#"{"session":"s-billing","name":"billing-export","role":"use
 {"session":"s-limit","role":"user","content":"Token bucket, please.","at":"2026-11-15T10:01:00Z"}
 "#;
 
-/// Make the README's pictures
+/// Draw the README's pictures
 #[derive(clap::Args, Debug)]
 pub(crate) struct PictureArgs {
-    /// Only of this: the terminal, or the page in a browser
+    /// Draw only this: the terminal, or the page in a browser
     #[arg(value_parser = ["terminal", "page"])]
     what: Option<String>,
 }
@@ -58,7 +58,7 @@ fn draw_terminal() -> Result<()> {
     process::run(cargo().args(["build", "--release"]).args(packages))?;
     chat::draw()?;
     let home = workspace().join("target/picture");
-    // A picture of a fresh start, whatever an earlier one left.
+    // Start fresh, whatever an earlier run left.
     let _ = std::fs::remove_dir_all(&home);
     std::fs::create_dir_all(&home)?;
     std::fs::write(home.join("demo.jsonl"), DEMO)?;
@@ -86,7 +86,7 @@ fn run_tl(home: &Path, line: &str, stdin: &str) -> Result<String> {
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .spawn()
-        .context("tl cannot be run")?;
+        .context("tl could not be started")?;
     if let Some(mut pipe) = child.stdin.take() {
         std::io::Write::write_all(&mut pipe, stdin.as_bytes())?;
     }

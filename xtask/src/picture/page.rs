@@ -1,4 +1,4 @@
-//! The page, as it looks in a browser: a small shop's sessions, really served.
+//! Takes screenshots of the web page in a browser, serving a sample shop's sessions.
 
 use std::io::{BufRead as _, BufReader};
 use std::process::{Child, Command, Stdio};
@@ -7,15 +7,15 @@ use anyhow::{Context, Result};
 
 use crate::process::{self, built_path, cargo, workspace};
 
-/// What is drawn: a file, where on the page (`{}` is the session that has most in it), the
-/// size of the window, and whether it is dark.
+/// The screenshots: file, path on the page (`{}` is the session with the most entries), window
+/// size, and whether dark.
 const SCREENSHOTS: [(&str, &str, &str, bool); 3] = [
     ("page-sessions.png", "/", "1200,700", false),
     ("page-chat.png", "{}?before=9999", "1200,800", false),
     ("page-status.png", "{}/status", "1200,860", true),
 ];
 
-/// A program that ends with this.
+/// Kills a child process on drop.
 struct ChildGuard(Child);
 
 impl Drop for ChildGuard {
@@ -32,15 +32,15 @@ pub(super) fn draw() -> Result<()> {
         .arg("127.0.0.1:0")
         .stdout(Stdio::piped())
         .spawn()
-        .context("the example cannot be run")?;
-    let out = server.stdout.take().context("the example says nothing")?;
+        .context("the example could not be started")?;
+    let out = server.stdout.take().context("the example has no output")?;
     let _server = ChildGuard(server);
     let mut session = String::new();
     BufReader::new(out).read_line(&mut session)?;
     let session = session.trim();
     let (start, _) = session
         .split_once("/s/")
-        .context("the example said no address")?;
+        .context("the example printed no address")?;
     for (file, place, size, dark) in SCREENSHOTS {
         let url = match place.strip_prefix("{}") {
             Some(rest) => format!("{session}{rest}"),

@@ -1,8 +1,8 @@
-//! A terminal's screen as a picture.
+//! Renders a terminal screen as an SVG picture.
 
 use std::fmt::Write as _;
 
-/// How the text to come is drawn.
+/// The style of the following text.
 #[derive(Default)]
 struct TextStyle {
     effects: Vec<&'static str>,
@@ -35,7 +35,7 @@ impl TextStyle {
     }
 }
 
-/// A terminal's screen, styled by escape sequences, as a picture.
+/// Renders a terminal screen with escape sequences as an SVG picture.
 pub(super) fn render_svg(screen: &str) -> String {
     const LINE: usize = 20;
     const EDGE: usize = 20;

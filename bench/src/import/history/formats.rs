@@ -1,4 +1,4 @@
-//! A turn as each agent writes it down.
+//! Writes a turn in the format of each agent.
 
 use serde_json::{Value, json};
 use throughline_formats::SourceFormat;
@@ -14,7 +14,7 @@ pub(super) fn file_name(agent: SourceFormat, session: &str) -> String {
     }
 }
 
-/// What stands at the beginning of a session.
+/// Returns the record at the beginning of a session, if the format has one.
 pub(super) fn session_header(agent: SourceFormat, session: &str) -> Option<Value> {
     let at = "2026-01-02T10:00:00.000Z";
     match agent {
@@ -30,7 +30,7 @@ pub(super) fn session_header(agent: SourceFormat, session: &str) -> Option<Value
     }
 }
 
-/// How many messages a turn comes to: Codex's thought is one of its own.
+/// Returns how many messages a turn has: Codex's reasoning is a separate one.
 pub(super) fn messages_per_turn(agent: SourceFormat) -> u64 {
     match agent {
         SourceFormat::Codex => Turn::MESSAGES + 1,
@@ -38,7 +38,7 @@ pub(super) fn messages_per_turn(agent: SourceFormat) -> u64 {
     }
 }
 
-/// The records of a turn.
+/// Returns the records of a turn.
 pub(super) fn turn_records(agent: SourceFormat, session: &str, turn: &Turn) -> Vec<Value> {
     match agent {
         SourceFormat::Codex => codex(turn),
@@ -80,8 +80,7 @@ fn claude_code(session: &str, turn: &Turn) -> Vec<Value> {
     records.collect()
 }
 
-/// Codex writes down what was said as an item and, for whoever watches, as an event; and with
-/// each answer of the model what it cost.
+/// Codex writes each message as an item and as an event, and the token counts with each answer.
 fn codex(turn: &Turn) -> Vec<Value> {
     let call = format!("call_{:08x}", turn.number);
     let arguments = json!({"command": ["cat", "-n", turn.file]}).to_string();
@@ -156,14 +155,14 @@ fn codex(turn: &Turn) -> Vec<Value> {
     ];
     let count = records.len() as u64;
     let records = (0..).zip(records).map(|(index, (kind, payload))| {
-        // A second a message, for all that is written in a turn.
+        // Spreads the turn's messages, a second each, over its records.
         json!({"timestamp": turn.timestamp(index * Turn::MESSAGES / count), "type": kind,
             "payload": payload})
     });
     records.collect()
 }
 
-/// Gemini CLI writes a message when it comes, and again when its tools have answered.
+/// Gemini CLI writes a message when it arrives, and again when its tools have answered.
 fn gemini(session: &str, turn: &Turn) -> Vec<Value> {
     let id = |index: u64| format!("{:08x}-{}-{index}", turn.number, &session[..8]);
     let tokens = json!({"input": 10, "output": 5, "cached": 0, "thoughts": 3, "tool": 0,

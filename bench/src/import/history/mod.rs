@@ -1,5 +1,5 @@
-//! History as agents write it, made up: turns of a question, a look into a file, what was in
-//! it, and an answer.
+//! Generates history in the formats of agents: turns of a question, a tool call, its output and
+//! an answer.
 
 mod formats;
 mod turn;
@@ -14,11 +14,11 @@ use throughline_formats::SourceFormat;
 
 use turn::Turn;
 
-/// Messages a session has.
+/// Messages per session.
 const MESSAGES_PER_SESSION: u64 = 10_000;
 const ID: &str = "00000001-0000-4000-8000-000000000000";
 
-/// Writes a history of so many messages; how many bytes it has.
+/// Writes a history of that many messages; returns its size in bytes.
 pub(super) fn write_history(agent: SourceFormat, folder: &Path, messages: u64) -> Result<u64> {
     let mut bytes = 0;
     let mut written = 0;
@@ -46,7 +46,7 @@ pub(super) fn write_history(agent: SourceFormat, folder: &Path, messages: u64) -
     Ok(bytes)
 }
 
-/// Writes one session of Claude Code of about so many bytes; its file is the only one there.
+/// Writes one Claude Code session of about that many bytes, as the only file in the folder.
 pub(super) fn write_long_session(folder: &Path, bytes: u64) -> Result<()> {
     let mut out = create_claude_code_file(folder)?;
     let mut written = 0;
@@ -61,7 +61,7 @@ pub(super) fn write_long_session(folder: &Path, bytes: u64) -> Result<()> {
     Ok(out.flush()?)
 }
 
-/// Writes a session of Claude Code in which one line has so many bytes of a person's words.
+/// Writes a Claude Code session with one user message of that many bytes on one line.
 pub(super) fn write_long_line(folder: &Path, bytes: usize) -> Result<()> {
     let mut out = create_claude_code_file(folder)?;
     let wide = "All of it on one line. ".repeat(bytes / 23);
@@ -81,7 +81,7 @@ fn create_claude_code_file(folder: &Path) -> Result<BufWriter<File>> {
     Ok(BufWriter::new(File::create(folder.join(name))?))
 }
 
-/// Writes a record on a line; how many bytes that were.
+/// Writes a record as a line; returns the number of bytes.
 fn write_line(out: &mut impl Write, record: &Value) -> Result<u64> {
     let mut text = serde_json::to_vec(record)?;
     text.push(b'\n');

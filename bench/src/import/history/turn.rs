@@ -1,22 +1,22 @@
-//! What is said in a turn, whoever writes it down.
+//! The content of a generated turn, independent of the format.
 
 use std::fmt::Write;
 
 use throughline_model::Digest;
 
-/// One turn of a session that works on code.
+/// One turn of a coding session.
 pub(super) struct Turn {
     pub(super) number: u64,
     pub(super) prompt: String,
     pub(super) thinking: String,
     pub(super) file: String,
-    /// What the tool read: some fifty lines.
+    /// The tool's output: some fifty lines.
     pub(super) tool_output: String,
     pub(super) answer: String,
 }
 
 impl Turn {
-    /// What is asked, the call of a tool, what it gave, and what is answered.
+    /// Prompt, tool call, tool output and answer.
     pub(super) const MESSAGES: u64 = 4;
 
     pub(super) fn new(number: u64) -> Self {
@@ -47,13 +47,13 @@ impl Turn {
         }
     }
 
-    /// The thought as a provider hands it out that keeps it to itself: noise to anybody else.
+    /// Returns the reasoning as opaque text, as a provider returns it encrypted.
     pub(super) fn encrypted_thinking(&self) -> String {
         let part = |part: u64| Digest::of(&[self.number, part].map(u64::to_le_bytes).concat());
         (0..8).map(|number| part(number).to_string()).collect()
     }
 
-    /// When one of the messages was said.
+    /// Returns the time of one of the messages.
     pub(super) fn timestamp(&self, message: u64) -> String {
         let second = self.number * Self::MESSAGES + message;
         let (hour, minute) = (second / 3600 % 24, second / 60 % 60);
@@ -61,7 +61,7 @@ impl Turn {
     }
 }
 
-/// A file as a tool shows it, each line with its number.
+/// Returns a source file as a tool shows it, with line numbers.
 fn numbered_source(module: u64, port: u64) -> String {
     let mut text = String::new();
     for number in (1..50).step_by(4) {
@@ -72,7 +72,7 @@ fn numbered_source(module: u64, port: u64) -> String {
             "    }".to_owned(),
         ];
         for (number, line) in (number..).zip(lines) {
-            // Writing to a string does not fail.
+            // Writing to a string cannot fail.
             let _ = writeln!(text, "{number:6}\t{line}");
         }
     }

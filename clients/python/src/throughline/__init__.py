@@ -1,4 +1,4 @@
-"""Sessions that last, for AI agents: a client of Throughline's HTTP API."""
+"""Durable sessions for AI agents: a client of Throughline's HTTP API."""
 
 from .client import AsyncClient, Client, Entry, SessionInfo
 from .errors import NotFound, StaleWriter, ThroughlineError

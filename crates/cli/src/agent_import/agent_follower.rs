@@ -1,8 +1,7 @@
-//! Keeping up with other agents while they work.
+//! Imports other agents' sessions while they run.
 //!
-//! The system tells when something changed in their folders; what did is found out by
-//! looking, so that nothing hangs on a notice that was lost. Every so often it is looked at
-//! without a notice too.
+//! File system notifications trigger a scan of the agents' folders; the scan finds out what
+//! changed, so that a lost notification does no harm. The folders are also polled regularly.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
@@ -18,16 +17,16 @@ use tokio::sync::mpsc;
 use super::{AgentImporter, ImportTotals, find_sources, source_roots};
 use crate::app::App;
 
-/// How long it must be quiet before it is looked at what changed.
+/// Time without notifications before a scan starts.
 const DEBOUNCE: Duration = Duration::from_millis(200);
-/// And how long at most it is waited for quiet.
+/// Maximum number of debounce periods before a scan starts anyway.
 const MAX_DEBOUNCES: usize = 20;
-/// How often it is looked without a notice.
+/// Interval between scans without notifications.
 const POLL_INTERVAL: Duration = Duration::from_secs(30);
-/// How long a round lets the index catch up.
+/// Time limit for indexing after a scan.
 const INDEX_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// Follows agents.
+/// Watches agents' folders and imports changes.
 pub(crate) struct AgentFollower {
     agents: Vec<SourceFormat>,
     paths: Vec<PathBuf>,
@@ -38,21 +37,21 @@ pub(crate) struct AgentFollower {
 }
 
 impl AgentFollower {
-    /// Starts to follow, before anything was looked at: what changes from here on is noticed.
+    /// Starts watching before the first scan, so that later changes are noticed.
     pub(crate) async fn start(
         app: &App,
         agents: Vec<SourceFormat>,
-        places: Vec<PathBuf>,
+        paths: Vec<PathBuf>,
     ) -> Result<Self> {
         let (sender, notices) = mpsc::unbounded_channel();
         let watcher = notify::recommended_watcher(move |_| {
-            // Nobody listens any more: the program ends.
+            // The receiver is gone: the program is exiting.
             let _ = sender.send(());
         })
-        .context("the system cannot tell of changes to files")?;
+        .context("file changes cannot be watched")?;
         let mut following = Self {
             agents,
-            paths: places,
+            paths,
             importer: AgentImporter::new(app, false).await?,
             watcher,
             watched: BTreeSet::new(),
@@ -62,15 +61,15 @@ impl AgentFollower {
         Ok(following)
     }
 
-    /// Watches every place that is there by now.
+    /// Watches every folder that exists by now.
     fn watch_folders(&mut self, app: &App) {
         let agents = self.agents.clone().into_iter();
-        for place in agents.flat_map(|agent| source_roots(app, agent, &self.paths)) {
-            let (path, mode) = if place.is_dir() {
-                (place, RecursiveMode::Recursive)
+        for root in agents.flat_map(|agent| source_roots(app, agent, &self.paths)) {
+            let (path, mode) = if root.is_dir() {
+                (root, RecursiveMode::Recursive)
             } else {
-                match place.parent() {
-                    Some(folder) if place.exists() => {
+                match root.parent() {
+                    Some(folder) if root.exists() => {
                         (folder.to_owned(), RecursiveMode::NonRecursive)
                     }
                     _ => continue,
@@ -81,9 +80,9 @@ impl AgentFollower {
                     Ok(()) => {
                         self.watched.insert(path);
                     }
-                    // It is still looked at every round.
+                    // The folder is still scanned at every poll.
                     Err(error) => app.ui.warn(format_args!(
-                        "changes in {} are not told by the system: {error}",
+                        "{} cannot be watched, only polled: {error}",
                         path.display()
                     )),
                 }
@@ -91,12 +90,12 @@ impl AgentFollower {
         }
     }
 
-    /// The places that are watched.
+    /// Returns the watched folders.
     pub(crate) fn watched_folders(&self) -> impl Iterator<Item = &PathBuf> {
         self.watched.iter()
     }
 
-    /// Brings in what is new; only agents with something new, or something wrong.
+    /// Imports changes. Returns only agents with new entries or errors.
     pub(crate) async fn import_changes(
         &mut self,
         app: &App,
@@ -114,7 +113,7 @@ impl AgentFollower {
         Ok(totals)
     }
 
-    /// Waits until something changed and it is quiet again, or until the next round.
+    /// Waits for a change and for notifications to settle, or until the next poll.
     pub(crate) async fn wait_for_change(&mut self) {
         if tokio::time::timeout(POLL_INTERVAL, self.notices.recv())
             .await

@@ -1,8 +1,8 @@
-//! Bringing in the sessions of other agents: from their files, through a reader on a thread
-//! of its own, into the store.
+//! Imports other agents' sessions from their files into the store.
 //!
-//! What was read of which source is noted in a ledger once it is durable, so that a source
-//! that did not change is not read again and one that grew is read from where it had ended.
+//! A reader thread parses the files while entries are stored. A ledger records what was read
+//! of each source once it is durable, so that unchanged sources are skipped and grown ones
+//! are read from where they ended.
 
 mod agent_follower;
 mod source_reader;
@@ -27,10 +27,10 @@ use crate::app::App;
 use crate::project;
 use source_reader::{ReadJob, ReaderEvent};
 
-/// Rows of a ledger that are noted together.
+/// Ledger rows written per batch.
 const LEDGER_BATCH: usize = 256;
 
-/// What became of one source.
+/// The outcome of importing one source.
 #[derive(Debug)]
 pub(crate) struct SourceOutcome {
     pub(crate) agent: SourceFormat,
@@ -38,15 +38,15 @@ pub(crate) struct SourceOutcome {
     pub(crate) bytes: u64,
     pub(crate) sessions: u64,
     pub(crate) messages: u64,
-    /// Messages in it that need not be read again.
+    /// Messages that were imported earlier and not read again.
     pub(crate) known_before: u64,
     pub(crate) report: ImportReport,
-    /// Why it could not be read.
+    /// The error, if it could not be read.
     pub(crate) error: Option<String>,
 }
 
 impl SourceOutcome {
-    /// It was taken once more, and that time with what had come in before.
+    /// Merges the outcome of a retry, which includes what was imported before.
     fn merge_retry(&mut self, again: Self) {
         let before = std::mem::replace(self, again).report;
         let report = &mut self.report;
@@ -58,7 +58,7 @@ impl SourceOutcome {
     }
 }
 
-/// Brings sources in, one time or again and again.
+/// Imports sources, once or repeatedly.
 pub(crate) struct AgentImporter {
     tl: Throughline,
     ledgers: HashMap<(SourceFormat, PathBuf), Ledger>,
@@ -68,7 +68,7 @@ pub(crate) struct AgentImporter {
     dry_run: bool,
 }
 
-/// Where an agent keeps its sessions on this machine.
+/// Returns the default session folders of an agent on this machine.
 pub(crate) fn session_folders(app: &App, agent: SourceFormat) -> Vec<PathBuf> {
     let variable = |name: &str| app.paths.variable(name).map(ToOwned::to_owned);
     agent.default_paths(&DiscoveryContext {
@@ -78,22 +78,22 @@ pub(crate) fn session_folders(app: &App, agent: SourceFormat) -> Vec<PathBuf> {
     })
 }
 
-/// Where to look for an agent's sessions: at these places, or where it keeps them.
-fn source_roots(app: &App, agent: SourceFormat, places: &[PathBuf]) -> Vec<PathBuf> {
-    if places.is_empty() {
+/// Returns the given paths, or the agent's default session folders.
+fn source_roots(app: &App, agent: SourceFormat, paths: &[PathBuf]) -> Vec<PathBuf> {
+    if paths.is_empty() {
         return session_folders(app, agent);
     }
-    places.iter().map(|place| app.resolve_path(place)).collect()
+    paths.iter().map(|path| app.resolve_path(path)).collect()
 }
 
-/// Every source on this machine, or of these agents, or at these places.
-pub(crate) fn find_sources(app: &App, agents: &[SourceFormat], places: &[PathBuf]) -> Vec<Source> {
+/// Finds all sources on this machine, limited to the given agents and paths.
+pub(crate) fn find_sources(app: &App, agents: &[SourceFormat], paths: &[PathBuf]) -> Vec<Source> {
     let mut found: Vec<Source> = Vec::new();
     let mut known = HashSet::new();
     for agent in agents {
-        for root in source_roots(app, *agent, places) {
+        for root in source_roots(app, *agent, paths) {
             let sources = agent.find_sources(&root).into_iter();
-            // Home and working folder may be one.
+            // The home and working folders may be the same.
             found.extend(sources.filter(|source| known.insert(source.path.clone())));
         }
     }
@@ -112,14 +112,14 @@ impl AgentImporter {
         })
     }
 
-    /// Brings in what is new in these sources.
+    /// Imports what is new in these sources.
     pub(crate) async fn import(
         &mut self,
         sources: Vec<Source>,
         bar: &ProgressBar,
     ) -> Result<Vec<SourceOutcome>> {
         let mut outcomes = self.import_once(sources.clone(), bar).await?;
-        // Somebody went on in a session while it came in: it is compared with that.
+        // Another process appended to a session during the import: compare again.
         let disturbed = |outcome: &&mut SourceOutcome| outcome.report.should_retry;
         for outcome in outcomes.iter_mut().filter(disturbed) {
             let of = |source: &&Source| source.path == outcome.path;
@@ -149,10 +149,10 @@ impl AgentImporter {
         let mut importer = Importer::new(self.tl.clone());
         let mut current = ReadCounts::default();
         let mut read = VecDeque::new();
-        let mut told = source_reader::start_reader(jobs.clone(), self.dry_run)?;
+        let mut events = source_reader::start_reader(jobs.clone(), self.dry_run)?;
         loop {
             let next = tokio::select! {
-                next = told.recv() => next,
+                next = events.recv() => next,
                 tended = importer.drive() => {
                     tended?;
                     continue;
@@ -184,7 +184,7 @@ impl AgentImporter {
         Ok(outcomes)
     }
 
-    /// Tells of the sources that were read and are durable by now.
+    /// Collects the outcomes of sources that are durable by now.
     async fn collect_finished(
         &mut self,
         importer: &mut Importer,
@@ -199,19 +199,16 @@ impl AgentImporter {
         Ok(())
     }
 
-    /// What is to be read of a source; or that nothing is.
+    /// Decides what to read of a source, or that nothing needs to be read.
     async fn plan_source(&mut self, source: Source) -> Result<Result<ReadJob, SourceOutcome>> {
         let (folder, name) = split_path(&source.path);
-        let place = (source.format, folder.clone());
-        if !self.ledgers.contains_key(&place) {
+        let key = (source.format, folder.clone());
+        if !self.ledgers.contains_key(&key) {
             let folder = folder.to_string_lossy();
             let ledger = self.tl.load_ledger(source.format.name(), &folder).await?;
-            self.ledgers.insert(place.clone(), ledger);
+            self.ledgers.insert(key.clone(), ledger);
         }
-        let row = self
-            .ledgers
-            .get(&place)
-            .and_then(|ledger| ledger.row(&name));
+        let row = self.ledgers.get(&key).and_then(|ledger| ledger.row(&name));
         let row = row.cloned();
         if let Some(row) = &row
             && row.bytes == source.bytes
@@ -265,23 +262,23 @@ impl AgentImporter {
         Ok(())
     }
 
-    /// Finds the project of a session by the folder it was in.
+    /// Sets the project of a session from its folder.
     async fn resolve_project(&mut self, session: &mut IncomingSession) -> Result<()> {
         let Some(folder) = session.workspace.clone() else {
             return Ok(());
         };
-        let place = (folder, session.remote.clone());
-        if !self.projects.contains_key(&place) {
-            let (folder, remote) = (Path::new(&place.0), place.1.as_deref());
+        let key = (folder, session.remote.clone());
+        if !self.projects.contains_key(&key) {
+            let (folder, remote) = (Path::new(&key.0), key.1.as_deref());
             let project = if folder.is_absolute() {
                 project::resolve_named(&self.tl, folder, remote).await?
             } else {
                 None
             };
             let id = project.map(|project| project.id.as_str().to_owned());
-            self.projects.insert(place.clone(), id);
+            self.projects.insert(key.clone(), id);
         }
-        session.project = self.projects.get(&place).cloned().flatten();
+        session.project = self.projects.get(&key).cloned().flatten();
         Ok(())
     }
 
@@ -294,7 +291,7 @@ impl AgentImporter {
     ) -> Result<SourceOutcome> {
         let resumed = end.resumed;
         let before = job.row.as_ref().filter(|_| resumed);
-        // A source that only names sessions has none of its own.
+        // A source that only references sessions contains none.
         let sessions = match read.messages {
             0 => 0,
             _ => read.sessions.len() as u64,
@@ -304,7 +301,7 @@ impl AgentImporter {
         let (messages, known_before) = if read_on || !resumed {
             (known_before + read.messages, known_before)
         } else {
-            // A database tells the whole of a session in which something changed.
+            // A database source returns a changed session completely.
             let messages = (known_before + report.appended).max(read.messages);
             (messages, known_before.saturating_sub(report.already_stored))
         };
@@ -318,7 +315,7 @@ impl AgentImporter {
             report,
             error: end.error,
         };
-        // What failed is tried again next time.
+        // Failed sources are retried next time.
         if !self.dry_run
             && outcome.error.is_none()
             && outcome.report.failed.is_empty()
@@ -334,8 +331,8 @@ impl AgentImporter {
                 sessions: outcome.sessions,
                 messages: outcome.messages,
             };
-            let place = (job.source.format, folder);
-            self.rows.entry(place).or_default().push((name, row));
+            let key = (job.source.format, folder);
+            self.rows.entry(key).or_default().push((name, row));
             self.pending_count += 1;
             if self.pending_count >= LEDGER_BATCH {
                 self.flush_ledgers().await?;
@@ -344,10 +341,10 @@ impl AgentImporter {
         Ok(outcome)
     }
 
-    /// Notes what was read; everything it tells of is durable by now.
+    /// Writes the ledger rows; their entries are durable by now.
     async fn flush_ledgers(&mut self) -> Result<()> {
-        for (place, rows) in std::mem::take(&mut self.rows) {
-            if let Some(ledger) = self.ledgers.get_mut(&place) {
+        for (key, rows) in std::mem::take(&mut self.rows) {
+            if let Some(ledger) = self.ledgers.get_mut(&key) {
                 ledger.record(rows).await?;
             }
         }
@@ -356,7 +353,7 @@ impl AgentImporter {
     }
 }
 
-/// Notes that all of a file is here already: it was written from here.
+/// Records a file as completely imported, because it was written from the store.
 pub(crate) async fn record_written_file(
     tl: &Throughline,
     agent: SourceFormat,
@@ -398,14 +395,14 @@ fn is_message(entry: &IncomingEntry) -> bool {
     matches!(&entry.event, ImportEvent::Body(body) if body.message().is_some())
 }
 
-/// What was read of a source.
+/// Counts of what was read of a source.
 #[derive(Default)]
 struct ReadCounts {
     sessions: HashSet<String>,
     messages: u64,
 }
 
-/// A path's folder and name.
+/// Splits a path into folder and name.
 fn split_path(path: &Path) -> (PathBuf, String) {
     let folder = path.parent().unwrap_or(path).to_owned();
     let name = path.file_name().unwrap_or_default();

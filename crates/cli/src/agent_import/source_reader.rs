@@ -1,4 +1,4 @@
-//! Reading sources on a thread of its own, while what was read is being stored.
+//! Reads import sources on a separate thread while entries are being stored.
 
 use std::fs::File;
 use std::io::Read;
@@ -11,50 +11,50 @@ use tokio::sync::mpsc;
 
 use crate::threads::spawn_thread;
 
-/// How much is handed over at once.
+/// Maximum items per batch.
 const BATCH_ITEMS: usize = 512;
-/// And how many bytes of it, about: entries may be large.
+/// Approximate maximum bytes per batch, because entries may be large.
 const BATCH_BYTES: u64 = 1 << 20;
-/// How many such handfuls may wait: enough for neither side to stand still, and no more, since
-/// room that was never used before costs as much as reading into it.
+/// Maximum queued batches: enough to keep both sides busy, and no more, because touching new
+/// memory costs as much as reading into it.
 const MAX_PENDING_BATCHES: usize = 4;
 
-/// A source that is to be read.
+/// A source to read.
 #[derive(Clone, Debug)]
 pub(super) struct ReadJob {
     pub(super) source: Source,
-    /// What was noted of it.
+    /// Its ledger row, if any.
     pub(super) row: Option<LedgerRow>,
-    /// Where the last reading ended.
+    /// Where the last read ended.
     pub(super) bookmark: Option<SourceCursor>,
 }
 
-/// What the thread tells.
+/// An event from the reader thread.
 pub(super) enum ReaderEvent {
     Items(Vec<ImportRecord>),
-    /// About how many bytes of the current source were read.
+    /// Approximate number of bytes read of the current source.
     Progress(u64),
-    /// A source was read to its end.
+    /// A source was read completely.
     Done {
         job: usize,
         outcome: Box<ReadOutcome>,
     },
 }
 
-/// How the reading of a source ended.
+/// The outcome of reading a source.
 pub(super) struct ReadOutcome {
     pub(super) next: Option<SourceCursor>,
     /// The hash of everything before the bookmark.
     pub(super) digest: Digest,
-    /// Whether it was read from where the last reading had ended.
+    /// Whether it was read from where the last read ended.
     pub(super) resumed: bool,
     pub(super) error: Option<String>,
 }
 
-/// Reads sources one after the other. What is read to be stored is encoded right away.
+/// Starts a thread that reads sources in order and encodes entries for storing.
 pub(super) fn start_reader(jobs: Vec<ReadJob>, dry: bool) -> Result<mpsc::Receiver<ReaderEvent>> {
     let (sender, receiver) = mpsc::channel(MAX_PENDING_BATCHES);
-    spawn_thread("reading what is imported", move || {
+    spawn_thread("reading the import", move || {
         for (index, job) in jobs.iter().enumerate() {
             let end = Box::new(read_job(job, dry, &sender));
             if sender
@@ -73,14 +73,14 @@ pub(super) fn start_reader(jobs: Vec<ReadJob>, dry: bool) -> Result<mpsc::Receiv
 
 fn read_job(job: &ReadJob, dry: bool, sender: &mpsc::Sender<ReaderEvent>) -> ReadOutcome {
     let path = &job.source.path;
-    // What was read before must still be there for the reader to go on after it.
+    // The part that was read before must be unchanged to continue after it.
     let same = |bookmark: &&SourceCursor| {
         let known = job.row.as_ref().map(|row| row.digest);
         known.is_some() && prefix_digest(path, bookmark.offset).ok() == known
     };
     let bookmark = job.bookmark.as_ref().filter(same);
     let mut handful = Vec::with_capacity(BATCH_ITEMS);
-    let (mut bytes, mut told) = (0_u64, 0_u64);
+    let (mut bytes, mut reported) = (0_u64, 0_u64);
     let mut heard = |incoming: IncomingItem| {
         bytes += approximate_bytes(&incoming);
         handful.push(if dry {
@@ -88,10 +88,10 @@ fn read_job(job: &ReadJob, dry: bool, sender: &mpsc::Sender<ReaderEvent>) -> Rea
         } else {
             ImportRecord::with_encoding(incoming)
         });
-        if handful.len() < BATCH_ITEMS && bytes - told < BATCH_BYTES {
+        if handful.len() < BATCH_ITEMS && bytes - reported < BATCH_BYTES {
             return true;
         }
-        told = bytes;
+        reported = bytes;
         let full = std::mem::replace(&mut handful, Vec::with_capacity(BATCH_ITEMS));
         sender.blocking_send(ReaderEvent::Items(full)).is_ok()
             && sender
@@ -127,7 +127,7 @@ fn failed_outcome(resumed: bool, error: String) -> ReadOutcome {
     }
 }
 
-/// The hash of the beginning of a file.
+/// Returns the hash of the beginning of a file.
 pub(super) fn prefix_digest(path: &Path, bytes: u64) -> std::io::Result<Digest> {
     if bytes == 0 {
         return Ok(Digest::of(b""));
@@ -135,7 +135,7 @@ pub(super) fn prefix_digest(path: &Path, bytes: u64) -> std::io::Result<Digest> 
     Digest::of_reader(File::open(path)?.take(bytes))
 }
 
-/// About how much of a source something took; only for showing progress.
+/// Returns the approximate size of an item in its source, for progress only.
 fn approximate_bytes(incoming: &IncomingItem) -> u64 {
     match incoming {
         IncomingItem::Blob(bytes) => bytes.len() as u64 * 4 / 3,

@@ -1,4 +1,4 @@
-//! What an import came to, agent by agent.
+//! Totals of an import per agent, and their table.
 
 use std::collections::BTreeMap;
 
@@ -11,26 +11,26 @@ use super::SourceOutcome;
 use crate::app::App;
 use crate::ui::Table;
 
-/// Damaged records told one by one.
+/// Maximum number of damaged records reported individually.
 const MAX_REPORTED: usize = 10;
 
-/// What the sources of one agent came to.
+/// Totals of one agent's sources.
 #[derive(Debug, Default)]
 pub(crate) struct ImportTotals {
     pub(crate) sources: u64,
     pub(crate) bytes: u64,
     pub(crate) sessions: u64,
     pub(crate) messages: u64,
-    /// Messages that were here already.
+    /// Messages that were already known.
     pub(crate) known: u64,
     pub(crate) report: ImportReport,
-    /// Sources that could not be read, and damaged or refused records: where, and why.
+    /// Unreadable sources and damaged or rejected records: path, record number and error.
     pub(crate) problems: Vec<(String, u64, String)>,
     pub(crate) failed: u64,
 }
 
 impl ImportTotals {
-    /// The outcomes by agent.
+    /// Groups outcomes by agent.
     pub(crate) fn by_agent(outcomes: Vec<SourceOutcome>) -> BTreeMap<SourceFormat, Self> {
         let mut all: BTreeMap<SourceFormat, Self> = BTreeMap::new();
         for outcome in outcomes {
@@ -50,12 +50,13 @@ impl ImportTotals {
             self.failed += 1;
             self.problems.push((path.clone(), 0, error));
         }
-        for (place, error) in std::mem::take(&mut outcome.report.failed) {
+        for (record, error) in std::mem::take(&mut outcome.report.failed) {
             self.failed += 1;
-            self.problems.push((path.clone(), place, error.to_string()));
+            self.problems
+                .push((path.clone(), record, error.to_string()));
         }
-        for (place, what) in std::mem::take(&mut outcome.report.damaged) {
-            self.problems.push((path.clone(), place, what));
+        for (record, what) in std::mem::take(&mut outcome.report.damaged) {
+            self.problems.push((path.clone(), record, what));
         }
         self.report.add(outcome.report);
     }
@@ -64,7 +65,7 @@ impl ImportTotals {
         let wrong = self
             .problems
             .iter()
-            .map(|(path, place, error)| json!({"path": path, "line": place, "error": error}));
+            .map(|(path, record, error)| json!({"path": path, "line": record, "error": error}));
         json!({
             "agent": agent.name(),
             "sources": self.sources,
@@ -81,7 +82,7 @@ impl ImportTotals {
     }
 }
 
-/// Shows what there is and what was done with it. Whether nothing failed.
+/// Prints the totals. Returns whether everything succeeded.
 pub(crate) fn print_table(
     app: &App,
     all: &BTreeMap<SourceFormat, ImportTotals>,
@@ -101,14 +102,7 @@ pub(crate) fn print_table(
         app.ui.status("No sessions of other agents were found.");
         return Ok(ok);
     }
-    let head = [
-        "AGENT",
-        "SESSIONS",
-        "MESSAGES",
-        "SIZE",
-        "HERE ALREADY",
-        "NEW",
-    ];
+    let head = ["AGENT", "SESSIONS", "MESSAGES", "SIZE", "KNOWN", "NEW"];
     let mut table = Table::new(&head, &[1, 2, 3, 4, 5], 0);
     for (agent, totals) in all {
         let new = if dry {
@@ -127,16 +121,18 @@ pub(crate) fn print_table(
     }
     app.ui.page(&table.render(&app.ui))?;
     for (agent, totals) in all {
-        for (path, place, error) in totals.problems.iter().take(MAX_REPORTED) {
-            match place {
+        for (path, record, error) in totals.problems.iter().take(MAX_REPORTED) {
+            match record {
                 0 => app.ui.warn(format_args!("{path}: {error}")),
-                place => app.ui.warn(format_args!("{path}, record {place}: {error}")),
+                record => app
+                    .ui
+                    .warn(format_args!("{path}, record {record}: {error}")),
             }
         }
         if totals.problems.len() > MAX_REPORTED {
             let more = pluralize((totals.problems.len() - MAX_REPORTED) as u64, "more record");
             app.ui
-                .warn(format_args!("{agent}: and {more}; --json tells them all"));
+                .warn(format_args!("{agent}: and {more}; --json lists them all"));
         }
     }
     let sum = |of: fn(&ImportTotals) -> u64| all.values().map(of).sum::<u64>();
@@ -146,13 +142,10 @@ pub(crate) fn print_table(
     }
     let forks = match sum(|totals| totals.report.forked) {
         0 => String::new(),
-        forks => format!(
-            ", {} of sources that went another way",
-            pluralize(forks, "fork")
-        ),
+        forks => format!(", {} of rewritten sessions", pluralize(forks, "fork")),
     };
     app.ui.status(format_args!(
-        "{} in, {} there already, {} made{forks}",
+        "{} imported, {} already known, {} created{forks}",
         pluralize(sum(|totals| totals.report.appended), "message"),
         pluralize(sum(|totals| totals.known), "message"),
         pluralize(sum(|totals| totals.report.created), "session"),

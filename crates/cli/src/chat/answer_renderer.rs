@@ -1,4 +1,5 @@
-//! An answer as it appears: what is complete as it will stay, and a draft of the rest.
+//! Renders a streamed answer: complete Markdown blocks are final, the rest is a draft that
+//! is redrawn.
 
 use std::io::{self, Write};
 
@@ -11,16 +12,16 @@ use super::draft::Draft;
 use crate::markdown::{self, StreamRenderer, sanitize};
 use crate::ui::Ui;
 
-/// An answer as it appears.
+/// Renders the events of one turn on the terminal.
 pub(super) struct AnswerRenderer<'a> {
     ui: &'a Ui,
     name: String,
     stream: StreamRenderer,
     spinner: Option<ProgressBar>,
     has_started: bool,
-    /// Of what is on the screen, the lines that will be drawn anew.
+    /// The lines on the screen that will be redrawn.
     draft: Draft,
-    /// What the first request might have cost.
+    /// The token budget of the first request.
     pub(super) budget: Option<u64>,
     write_error: Option<io::Error>,
 }
@@ -46,7 +47,7 @@ impl<'a> AnswerRenderer<'a> {
     pub(super) fn handle_event(&mut self, event: TurnEvent) {
         match event {
             TurnEvent::RequestSent { budget, .. } => {
-                // One that follows is smaller only because the model refused the first.
+                // Later requests are smaller only because the model rejected the first.
                 self.budget.get_or_insert(budget);
                 self.show_spinner("thinking");
             }
@@ -64,7 +65,7 @@ impl<'a> AnswerRenderer<'a> {
             }
             TurnEvent::Compaction(CompactionEvent::Start { .. }) => {
                 self.clear_transient();
-                self.ui.status("📝 Summarizing what came before…");
+                self.ui.status("📝 Summarizing earlier messages…");
             }
             TurnEvent::Warning(warning) => {
                 self.clear_transient();
@@ -77,13 +78,13 @@ impl<'a> AnswerRenderer<'a> {
             TurnEvent::RequestShortened => {
                 self.clear_transient();
                 self.ui
-                    .status("The model takes less than that: making it shorter, asking again.");
+                    .status("The request is too long for the model; retrying with a shorter one.");
             }
             _ => {}
         }
     }
 
-    /// Shows that something is under way.
+    /// Shows a spinner.
     fn show_spinner(&mut self, what: &'static str) {
         if self.has_started {
             return;
@@ -92,7 +93,7 @@ impl<'a> AnswerRenderer<'a> {
         self.spinner = Some(self.ui.spinner(what));
     }
 
-    /// Draws what is not complete yet.
+    /// Draws the incomplete part of the answer.
     fn draw_draft(&mut self) {
         if self.draft.is_due() {
             let open = self.stream.draft();
@@ -100,7 +101,7 @@ impl<'a> AnswerRenderer<'a> {
         }
     }
 
-    /// Takes away what is not there to stay.
+    /// Removes the spinner and the draft.
     fn clear_transient(&mut self) {
         let taken = self.draft.erase();
         if !taken.is_empty() {
@@ -115,7 +116,7 @@ impl<'a> AnswerRenderer<'a> {
         self.show(text, false);
     }
 
-    /// Shows what is complete, or a draft of what is not, in place of the last draft.
+    /// Replaces the last draft with final text or with a new draft.
     fn show(&mut self, text: &str, draft: bool) {
         if text.is_empty() {
             return;

@@ -1,4 +1,4 @@
-//! How models count tokens, as learned from what they reported, from chat to chat.
+//! Persists the token-count calibration learned from models' reported usage.
 
 use throughline::context::Calibration;
 
@@ -8,23 +8,23 @@ use crate::paths::{create_private_folder, write_atomically};
 const CALIBRATION_FILE: &str = "calibration.json";
 
 impl Chat<'_> {
-    /// Takes up what was learned earlier.
+    /// Loads the stored calibration.
     pub(super) fn load_calibration(&self) {
         let path = self.app.paths.state_file(CALIBRATION_FILE);
         let Ok(text) = std::fs::read_to_string(&path) else {
-            // Nothing was learned yet.
+            // There is no calibration yet.
             return;
         };
         match serde_json::from_str::<Calibration>(&text) {
             Ok(learned) => self.tl.set_calibration(learned),
             Err(error) => self.app.ui.warn(format_args!(
-                "{} cannot be read and is made anew: {error}",
+                "{} cannot be read and is recreated: {error}",
                 path.display()
             )),
         }
     }
 
-    /// Keeps what was learned.
+    /// Stores the calibration.
     pub(super) fn save_calibration(&self) {
         let learned = self.tl.calibration();
         if learned == Calibration::default() {

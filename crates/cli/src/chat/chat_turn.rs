@@ -1,4 +1,4 @@
-//! Saying something, and hearing the answer as it comes.
+//! A turn of the chat: saves the user's message and streams the answer.
 
 use std::time::Duration;
 
@@ -19,33 +19,32 @@ use crate::entry_text;
 use crate::error_report::UserError;
 use crate::markdown::sanitize;
 
-/// How many entries of another window are shown.
+/// Maximum number of entries of another window that are shown.
 const MAX_SHOWN_ENTRIES: usize = 50;
 
 impl Chat<'_> {
-    /// Keeps what the person says, and has it answered.
+    /// Saves the user's message and requests an answer.
     pub(super) async fn send(&mut self, text: &str) -> Result<()> {
-        let Some((said, claim)) = self.post_message(text).await? else {
+        let Some((posted, claim)) = self.post_message(text).await? else {
             return Ok(());
         };
-        let claim = claim.move_to(&said.session).await?;
+        let claim = claim.move_to(&posted.session).await?;
         if self
             .current_session()
-            .is_none_or(|session| session.id() != said.session.id())
+            .is_none_or(|session| session.id() != posted.session.id())
         {
-            self.app.ui.status(format_args!(
-                "Forked: this goes on in {}",
-                said.session.id()
-            ));
-            self.enter_session(said.session.clone()).await?;
+            self.app
+                .ui
+                .status(format_args!("Forked: now in {}", posted.session.id()));
+            self.enter_session(posted.session.clone()).await?;
         }
-        self.last_seen = said.entry.seq;
+        self.last_seen = posted.entry.seq;
         self.query_count += 1;
-        self.run_turn(claim, &said.entry).await
+        self.run_turn(claim, &posted.entry).await
     }
 
-    /// Claims the turn once no other process answers in the session. None if the person
-    /// would rather not wait.
+    /// Claims the turn once no other process is answering in the session. Returns `None` if the
+    /// user stops waiting.
     async fn claim_turn(&self, session: &Session) -> Result<Option<TurnClaim>> {
         let _hush = EchoGuard::begin();
         tokio::select! {
@@ -57,8 +56,8 @@ impl Chat<'_> {
         }
     }
 
-    /// Keeps it where the person wants it, after what others have said meanwhile, and claims
-    /// the turn. None if they would rather not.
+    /// Saves the message after any new entries of other windows, or in a fork, and claims the
+    /// turn. Returns `None` if the user decides against it.
     async fn post_message(&mut self, text: &str) -> Result<Option<(PostedMessage, TurnClaim)>> {
         let session = self.ensure_session().await?;
         let mut conflict = ConflictPolicy::Reject;
@@ -72,9 +71,9 @@ impl Chat<'_> {
                     .session()
                     .post_message(content, Expect::At(self.last_seen), conflict);
             match saying.await {
-                Ok(said) => return Ok(Some((said, claim))),
+                Ok(posted) => return Ok(Some((posted, claim))),
                 Err(Error::Store(StoreError::Moved { found, .. })) => {
-                    // Nobody else is kept waiting while the person decides.
+                    // Do not block others while the user decides.
                     claim.release().await;
                     let others = session
                         .read(ReadRange::between(
@@ -92,10 +91,10 @@ impl Chat<'_> {
                         ui.status(shown.trim_end());
                         ui.status("");
                     }
-                    let question = "Say it here all the same, in a fork, or not? (h/f/n)";
+                    let question = "Send it here anyway, send it in a fork, or cancel? (h/f/n)";
                     match self.ask(question)?.as_deref() {
                         Some("f" | "fork") => conflict = ConflictPolicy::Fork,
-                        // Where nobody can be asked, nothing is kept back.
+                        // Without a terminal, the message is sent.
                         Some("h" | "here" | "y" | "yes" | "") | None => self.last_seen = found,
                         Some(_) => {
                             self.last_seen = found;
@@ -108,10 +107,10 @@ impl Chat<'_> {
         }
     }
 
-    /// Has the last message answered.
+    /// Requests an answer to the last message.
     pub(super) async fn retry(&mut self) -> Result<()> {
         let Some(session) = self.current_session().cloned() else {
-            return Err(UserError::invalid("nothing was said yet").into());
+            return Err(UserError::invalid("there are no messages yet").into());
         };
         let Some(claim) = self.claim_turn(&session).await? else {
             return Ok(());
@@ -119,48 +118,48 @@ impl Chat<'_> {
         match session.unanswered_message().await? {
             Some(question) => self.run_turn(claim, &question).await,
             None => Err(UserError::invalid("the last message has been answered")
-                .with_hint("/rewind takes an answer back")
+                .with_hint("/rewind removes an answer")
                 .into()),
         }
     }
 
-    /// Has a message answered, and shows the answer as it comes.
+    /// Requests an answer and shows it as it arrives.
     async fn run_turn(&mut self, claim: TurnClaim, question: &Entry) -> Result<()> {
         let answering = Box::pin(self.stream_answer(claim.session(), question));
-        let (turned, budget) = claim.run_with_renewal(answering).await?;
+        let (outcome, budget) = claim.run_with_renewal(answering).await?;
         let session = &self.tl.session_unchecked(claim.session().id());
         claim.release().await;
-        remember_turn(self.app, session, &turned).await;
+        remember_turn(self.app, session, &outcome).await;
         self.last_seen = session.record().await?.info.head;
-        self.context_usage = Some((turned.request.tokens, budget));
-        self.add_usage(turned.usage.unwrap_or_default());
-        if turned.answer.is_some() && (turned.stopped || turned.error.is_some()) {
+        self.context_usage = Some((outcome.request.tokens, budget));
+        self.add_usage(outcome.usage.unwrap_or_default());
+        if outcome.answer.is_some() && (outcome.stopped || outcome.error.is_some()) {
             self.app.ui.status("");
         }
-        if turned.stopped {
+        if outcome.stopped {
             self.interrupted = true;
-            let kept = if turned.answer.is_some() {
-                "Stopped; what came is kept."
+            let status = if outcome.answer.is_some() {
+                "Stopped; the partial answer is saved."
             } else {
-                "Stopped. /retry asks again."
+                "Stopped. Use /retry to try again."
             };
-            self.app.ui.status(kept);
+            self.app.ui.status(status);
             return Ok(());
         }
-        if let Some(error) = turned.error {
-            let hint = chat_error_hint(&error, turned.answer.is_some());
+        if let Some(error) = outcome.error {
+            let hint = chat_error_hint(&error, outcome.answer.is_some());
             return Err(explain_model_error(&error, hint));
         }
         self.generate_title(session).await
     }
 
-    /// Counts what was spent.
+    /// Adds to the tokens and cost of this chat.
     pub(super) fn add_usage(&mut self, usage: Usage) {
         self.usage += usage;
         self.cost += self.responder.cost(&usage).unwrap_or_default();
     }
 
-    /// Who answers here, as the engine knows them.
+    /// Builds the engine's responder for a session.
     pub(super) async fn build_responder(&self, session: &Session) -> Result<Responder> {
         let policy = self.policy().await?;
         Ok(Responder {
@@ -169,48 +168,47 @@ impl Chat<'_> {
         })
     }
 
-    /// Has a message answered; tells what became of it, and what the request might have
-    /// cost.
+    /// Runs a turn and renders its events. Returns the outcome and the budget of the request.
     async fn stream_answer(
         &self,
         session: &Session,
         question: &Entry,
     ) -> Result<(TurnOutcome, u64)> {
         let _hush = EchoGuard::begin();
-        let voice = self.build_responder(session).await?;
+        let responder = self.build_responder(session).await?;
         let stop = Notify::new();
         let mut shown = AnswerRenderer::new(&self.app.ui, self.responder.name());
         let mut tell = |event| shown.handle_event(event);
-        let turned = {
+        let outcome = {
             let zone = &self.app.zone;
-            let answering = voice.answer(session, question, zone, None, Some(&stop), &mut tell);
+            let answering = responder.answer(session, question, zone, None, Some(&stop), &mut tell);
             tokio::pin!(answering);
             loop {
                 tokio::select! {
-                    turned = &mut answering => break turned?,
+                    outcome = &mut answering => break outcome?,
                     _ = tokio::signal::ctrl_c() => stop.notify_one(),
                 }
             }
         };
-        let budget = shown.budget.unwrap_or(turned.request.budget);
+        let budget = shown.budget.unwrap_or(outcome.request.budget);
         shown.finish()?;
-        Ok((turned, budget))
+        Ok((outcome, budget))
     }
 }
 
-/// What a person in the chat can do when a model fails.
+/// Returns the remedy for a model error in the chat.
 fn chat_error_hint(error: &ModelError, answered: bool) -> &'static str {
     use throughline::llm::ModelErrorKind as Kind;
     match error.kind() {
-        Kind::Key => "your message is kept: set the right key, start again, then /retry",
-        Kind::NotFound => "your message is kept: /model NAME chooses another, then /retry",
-        Kind::TooLong => "your message is kept: /compact makes it shorter, then /retry",
-        _ if answered => "what came is kept, marked as cut off; ask it to go on",
-        _ => "your message is kept: /retry asks again",
+        Kind::Key => "your message is saved: set the right key, restart, then /retry",
+        Kind::NotFound => "your message is saved: choose another with /model NAME, then /retry",
+        Kind::TooLong => "your message is saved: shorten the context with /compact, then /retry",
+        _ if answered => "the partial answer is saved; ask the model to continue",
+        _ => "your message is saved: use /retry to try again",
     }
 }
 
-/// What a person is told when a model fails.
+/// Converts a model error into one with a hint.
 pub(super) fn explain_model_error(error: &ModelError, hint: &str) -> anyhow::Error {
     let mut what = error.to_string();
     let mut cause = std::error::Error::source(error);
@@ -226,9 +224,13 @@ pub(super) fn explain_model_error(error: &ModelError, hint: &str) -> anyhow::Err
     .into()
 }
 
-/// What is told of an attempt that failed, where another follows.
+/// Formats the status line of a failed attempt that will be retried.
 pub(super) fn format_retry(after: Duration, why: &str) -> String {
-    // When to try again is said once.
-    let why = why.split(": try again").next().unwrap_or(why);
-    format!("{}; again in {:.1} s", sanitize(why), after.as_secs_f32())
+    // Do not repeat the delay that the error text may contain.
+    let why = why.split(" (retry after").next().unwrap_or(why);
+    format!(
+        "{}; retrying in {:.1} s",
+        sanitize(why),
+        after.as_secs_f32()
+    )
 }

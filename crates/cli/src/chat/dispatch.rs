@@ -1,7 +1,7 @@
-//! What a command of the chat does.
+//! Executes the chat's slash commands.
 //!
-//! Most are the program's own commands, run on the session that is open; the rest move
-//! the chat to another session, or change who answers.
+//! Most run a `tl` subcommand on the open session; the others switch to another session or
+//! change the agent or model.
 
 use anyhow::Result;
 use throughline::llm::Model;
@@ -17,12 +17,12 @@ use crate::error_report::UserError;
 use crate::markdown::{self, sanitize};
 use crate::summary_text;
 
-/// Columns for what can be typed, in `/help`.
+/// Width of the usage column in `/help`.
 const USAGE_WIDTH: usize = 28;
 const KEY_HELP: &str = "\
-Alt-Enter, or a backslash at the end, begins another line; Ctrl-C stops an answer, twice \
-leaves. Also without a slash: compact, resume N, exit, quit, help.";
-/// Commands that are about what was said: no reason to make a session.
+Alt-Enter, or a trailing backslash, starts a new line; Ctrl-C stops an answer, twice exits. \
+Without a slash: compact, resume N, exit, quit, help.";
+/// Commands that need messages; they do not create a session.
 const REQUIRES_MESSAGES: &[&str] = &[
     "archive", "clear", "compact", "context", "continue", "export", "facts", "fork", "history",
     "merge", "retry", "rewind", "show", "stats", "tasks", "tree",
@@ -31,7 +31,7 @@ const REQUIRES_MESSAGES: &[&str] = &[
 impl Chat<'_> {
     pub(super) async fn run_slash_command(&mut self, name: &'static str, rest: &str) -> Result<()> {
         if self.current_session().is_none() && REQUIRES_MESSAGES.contains(&name) {
-            self.app.ui.status("Nothing was said here yet.");
+            self.app.ui.status("There are no messages here yet.");
             return Ok(());
         }
         match name {
@@ -51,13 +51,13 @@ impl Chat<'_> {
             "sessions" => self.list_sessions(rest).await,
             "history" => self.show_history(rest).await,
             "context" => self.show_context(rest).await,
-            // These take a text as it stands.
+            // These take the rest of the line verbatim.
             "pin" | "unpin" | "decide" | "rename" => {
                 if rest.is_empty() {
                     let takes = SLASH_COMMANDS.iter().find(|word| word.name == name);
                     let takes = takes.map_or("", |word| word.usage);
-                    return Err(UserError::invalid(format!("/{name} needs to know what"))
-                        .with_hint(format!("write /{name} {takes}"))
+                    return Err(UserError::invalid(format!("/{name} needs an argument"))
+                        .with_hint(format!("usage: /{name} {takes}"))
                         .into());
                 }
                 self.run_on_session(name, &["--", rest]).await
@@ -81,7 +81,7 @@ impl Chat<'_> {
                 let words: Vec<_> = words.iter().map(String::as_str).collect();
                 self.run_on_session(name, &words).await
             }
-            other => Err(UserError::invalid(format!("/{other} is not known here")).into()),
+            other => Err(UserError::invalid(format!("unknown command /{other}")).into()),
         }
     }
 
@@ -104,7 +104,7 @@ impl Chat<'_> {
         Ok(())
     }
 
-    /// Runs one of the program's own commands on the session that is open.
+    /// Runs a `tl` subcommand on the open session.
     async fn run_on_session(&mut self, name: &str, words: &[&str]) -> Result<()> {
         let session = self.ensure_session().await?;
         let all: Vec<&str> = [session.id().as_str()]
@@ -114,7 +114,7 @@ impl Chat<'_> {
         self.run_cli_command(name, &all).await
     }
 
-    /// Runs one of the program's own commands.
+    /// Runs a `tl` subcommand.
     async fn run_cli_command(&mut self, name: &str, words: &[&str]) -> Result<()> {
         let before = self.head().await?;
         let line = [&["tl", name][..], words].concat();
@@ -129,7 +129,7 @@ impl Chat<'_> {
             done = Box::pin(crate::commands::run(self.app, command)) => { done?; }
             _ = tokio::signal::ctrl_c() => self.app.ui.status("Stopped."),
         }
-        // What the command itself appended is no news; what others did still is.
+        // Mark the command's own entries as seen, but not those of other windows.
         if before == self.last_seen {
             self.last_seen = self.head().await?;
         }
@@ -143,7 +143,7 @@ impl Chat<'_> {
         })
     }
 
-    /// The last messages, and what else happened between them.
+    /// Shows the last messages and the entries between them.
     async fn show_history(&mut self, rest: &str) -> Result<()> {
         let count: usize = match rest {
             "" => 20,
@@ -176,17 +176,17 @@ impl Chat<'_> {
         self.run_cli_command("sessions", &words).await
     }
 
-    /// `tl memory`, of the project this session is in. What is added comes from here.
+    /// Runs `tl memory` for the session's project, with the session as the source of new facts.
     async fn run_memory(&mut self, rest: &str) -> Result<()> {
         let (project, source) = match self.current_session() {
             Some(session) => {
-                let card = session.record().await?.info;
-                let place = format!("{}:{}", card.id, card.head);
-                (card.project, (card.head.0 > 0).then_some(place))
+                let info = session.record().await?.info;
+                let source = format!("{}:{}", info.id, info.head);
+                (info.project, (info.head.0 > 0).then_some(source))
             }
             None => (None, None),
         };
-        // A text to remember is taken as it stands, quotes and all.
+        // The text of a fact is taken verbatim, including quotes.
         let text = rest.strip_prefix("add ").map(str::trim);
         let mut words = match text.filter(|text| !text.contains("--")) {
             Some(text) => vec!["add".to_owned(), text.to_owned()],
@@ -197,7 +197,7 @@ impl Chat<'_> {
             words.extend(
                 source
                     .into_iter()
-                    .flat_map(|place| ["--source".to_owned(), place]),
+                    .flat_map(|source| ["--source".to_owned(), source]),
             );
         }
         if !has(&words, "--project") {
@@ -208,7 +208,7 @@ impl Chat<'_> {
         self.run_cli_command("memory", &words).await
     }
 
-    /// Leaves this session for one that is made when something is said.
+    /// Leaves this session; a new one is created with the next message.
     pub(super) async fn start_new_session(&mut self, name: &str) -> Result<()> {
         let mut new = NewSession {
             agent: self.responder.agent_ref(),
@@ -224,7 +224,7 @@ impl Chat<'_> {
         self.context_usage = None;
         self.last_seen = throughline::Seq::ZERO;
         self.target = ChatTarget::New(Box::new(new));
-        self.app.ui.status("A new session.");
+        self.app.ui.status("New session.");
         Ok(())
     }
 
@@ -239,14 +239,14 @@ impl Chat<'_> {
         };
         let fork = session.fork(at, NewSession::default()).await?;
         self.app.ui.status(format_args!(
-            "Forked at entry {}; this goes on in {}, and /merge brings it back.",
+            "Forked at entry {}: now in {}. /merge merges back.",
             fork.at,
             fork.session.id()
         ));
         self.enter_session(fork.session).await
     }
 
-    /// What the model would be sent now: by this chat, as it would send it.
+    /// Shows the request that this chat would send now.
     async fn show_context(&mut self, rest: &str) -> Result<()> {
         let session = self.ensure_session().await?;
         let Command::Context(args) = parse_session_command("context", &session, rest)? else {
@@ -273,7 +273,7 @@ impl Chat<'_> {
         let outcome = merge::merge(self.app, args).await?;
         let into = outcome.into.record().await?.info;
         self.app.ui.status(format_args!(
-            "{}; this goes on in {}.",
+            "{}; now in {}.",
             outcome.describe(),
             sanitize(into.title())
         ));
@@ -315,24 +315,24 @@ impl Chat<'_> {
         Ok(())
     }
 
-    /// Lets the person choose a session from a list.
+    /// Shows a list of sessions to choose from.
     async fn choose_session(&mut self) -> Result<()> {
         match crate::finder::choose_session(self.app, self.tl).await? {
-            Some(card) => self.resume(&parse_spec(card.id.as_str())?).await,
+            Some(info) => self.resume(&parse_spec(info.id.as_str())?).await,
             None => Ok(()),
         }
     }
 
     async fn change_agent(&mut self, rest: &str) -> Result<()> {
         if rest.is_empty() {
-            let told = self.responder.agent_ref().map_or_else(
-                || "No agent: the model answers as it is.".to_owned(),
+            let description = self.responder.agent_ref().map_or_else(
+                || "No agent: the model answers without instructions.".to_owned(),
                 |agent| match agent.path {
                     Some(path) => format!("{} ({path})", agent.name),
                     None => agent.name,
                 },
             );
-            self.app.ui.data(sanitize(&told))?;
+            self.app.ui.data(sanitize(&description))?;
             return Ok(());
         }
         self.responder.set_agent(self.app, rest)?;
@@ -346,7 +346,7 @@ impl Chat<'_> {
             new.agent = self.responder.agent_ref();
         }
         self.app.ui.status(format_args!(
-            "{} answers from now on.",
+            "Now using {}.",
             sanitize(self.responder.name())
         ));
         Ok(())
@@ -360,14 +360,14 @@ impl Chat<'_> {
         self.responder.set_model(self.app, rest)?;
         self.context_usage = None;
         self.app.ui.status(format_args!(
-            "{} answers from now on.",
+            "Now using {}.",
             sanitize(self.responder.name())
         ));
         Ok(())
     }
 }
 
-/// One of the program's own commands, about a session.
+/// Parses a `tl` subcommand for a session.
 fn parse_session_command(name: &str, session: &Session, rest: &str) -> Result<Command> {
     let words = split_arguments(rest).map_err(UserError::invalid)?;
     let words = words.iter().map(String::as_str);
@@ -376,19 +376,19 @@ fn parse_session_command(name: &str, session: &Session, rest: &str) -> Result<Co
     crate::parse_command(&line).map_err(|error| usage_error(name, &error))
 }
 
-/// What is wrong with how a command was typed.
+/// Converts a parse error of a slash command.
 fn usage_error(name: &str, error: &clap::Error) -> anyhow::Error {
     use clap::error::ErrorKind;
-    let told = error.render().to_string();
-    let told = told.strip_prefix("error: ").unwrap_or(&told).trim();
+    let message = error.render().to_string();
+    let message = message.strip_prefix("error: ").unwrap_or(&message).trim();
     let what = match error.kind() {
-        ErrorKind::MissingRequiredArgument => format!("/{name} needs to know what"),
-        ErrorKind::InvalidSubcommand => format!("/{name} is not there yet"),
-        _ => told.lines().next().unwrap_or(told).to_owned(),
+        ErrorKind::MissingRequiredArgument => format!("/{name} needs an argument"),
+        ErrorKind::InvalidSubcommand => format!("/{name} is not supported here"),
+        _ => message.lines().next().unwrap_or(message).to_owned(),
     };
     let word = SLASH_COMMANDS.iter().find(|word| word.name == name);
     match word.filter(|word| !word.usage.is_empty()) {
-        Some(word) => UserError::invalid(what).with_hint(format!("write /{name} {}", word.usage)),
+        Some(word) => UserError::invalid(what).with_hint(format!("usage: /{name} {}", word.usage)),
         None => UserError::invalid(what),
     }
     .into()

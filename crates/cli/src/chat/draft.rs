@@ -1,16 +1,17 @@
-//! The last lines on the screen, which are drawn anew as more of them arrives.
+//! The draft: the unfinished end of a streamed answer on the screen, which is erased and drawn
+//! again as more text arrives.
 
 use std::time::{Duration, Instant};
 
 use crate::ui::Ui;
 
-/// No more often than the eye can follow.
+/// Minimum time between redraws.
 const MIN_REDRAW_INTERVAL: Duration = Duration::from_millis(40);
 
-/// How many lines on the screen are a draft.
+/// The draft lines currently on the screen.
 #[derive(Debug)]
 pub(super) struct Draft {
-    /// How many lines can be taken back; none where the screen cannot do that.
+    /// Maximum number of lines that can be erased; 0 if the terminal cannot redraw.
     max_lines: usize,
     lines: usize,
     drawn_at: Option<Instant>,
@@ -25,7 +26,7 @@ impl Draft {
         }
     }
 
-    /// Whether it is time for another.
+    /// Returns whether a redraw is due.
     pub(super) fn is_due(&self) -> bool {
         self.max_lines > 0
             && self
@@ -33,7 +34,7 @@ impl Draft {
                 .is_none_or(|at| at.elapsed() >= MIN_REDRAW_INTERVAL)
     }
 
-    /// As much of a draft as can be taken back: its last lines.
+    /// Returns the last lines of a draft that can be erased again, and records them as drawn.
     pub(super) fn draw<'t>(&mut self, text: &'t str) -> &'t str {
         self.drawn_at = Some(Instant::now());
         let lines = text.matches('\n').count();
@@ -44,7 +45,7 @@ impl Draft {
         }
     }
 
-    /// What takes it off the screen.
+    /// Returns the escape sequence that erases the draft.
     pub(super) fn erase(&mut self) -> String {
         match std::mem::take(&mut self.lines) {
             0 => String::new(),

@@ -1,4 +1,4 @@
-//! Leaving: the summary, the transcript, and what a person is told at the end.
+//! Leaving a session: writes the summary and the transcript and prints the final report.
 
 use std::time::Duration;
 
@@ -12,10 +12,10 @@ use crate::commands::memory::propose_facts;
 use crate::markdown::sanitize;
 use crate::paths::create_private_folder;
 
-/// How long a summary may take before the person is let go.
+/// Time limit for the summary when leaving.
 const EXIT_SUMMARY_TIMEOUT: Duration = Duration::from_secs(60);
 pub(super) const SUMMARIZING_STATUS: &str = "📝 Generating session summary...";
-const STILL_SAVED: &str = "everything said is saved all the same";
+const STILL_SAVED: &str = "all messages are saved";
 
 impl Chat<'_> {
     /// Leaves the chat.
@@ -23,7 +23,7 @@ impl Chat<'_> {
         let said_something = self.leave_session().await?;
         self.app.ui.status("Goodbye!");
         if said_something && !self.save {
-            self.app.ui.status("None of it was kept.");
+            self.app.ui.status("Nothing was saved.");
         } else if said_something && let Some(session) = self.current_session() {
             self.report_saved(session).await?;
         }
@@ -32,24 +32,23 @@ impl Chat<'_> {
         Ok(())
     }
 
-    /// Tells what a summary proposes to remember, once everything else is told.
+    /// Proposes the facts of a summary after everything else is printed.
     pub(super) async fn propose_pending_facts(&mut self) {
         if let Some((session, summary)) = self.summary_to_propose.take() {
             propose_facts(self.app, &session, &summary).await;
         }
     }
 
-    /// Leaves without a word.
+    /// Leaves the chat without printing anything.
     pub(super) fn exit_silently(&mut self) {
         self.marker = None;
         self.save_calibration();
     }
 
-    /// Leaves the session that is open, with a summary of what was said in it; tells
-    /// whether anything was.
+    /// Leaves the open session with a summary. Returns whether there was anything to save.
     pub(super) async fn leave_session(&mut self) -> Result<bool> {
-        let asked = std::mem::take(&mut self.query_count);
-        let Some(session) = self.current_session().filter(|_| asked > 0).cloned() else {
+        let query_count = std::mem::take(&mut self.query_count);
+        let Some(session) = self.current_session().filter(|_| query_count > 0).cloned() else {
             return Ok(false);
         };
         if !self.save {
@@ -74,7 +73,7 @@ impl Chat<'_> {
             }
             Some(Err(_)) | None => {
                 ui.status(format_args!("{SUMMARIZING_STATUS} ✗"));
-                ui.warn(format_args!("no summary was waited for; {STILL_SAVED}"));
+                ui.warn(format_args!("skipped the summary; {STILL_SAVED}"));
             }
         }
         self.write_transcript(&session).await;
@@ -83,20 +82,20 @@ impl Chat<'_> {
 
     async fn report_saved(&self, session: &Session) -> Result<()> {
         let ui = &self.app.ui;
-        let card = session.record().await?.info;
+        let info = session.record().await?.info;
         ui.status("✓ Conversation saved successfully!");
-        ui.status(format_args!("  Session ID: {}", card.id));
+        ui.status(format_args!("  Session ID: {}", info.id));
         ui.status(format_args!(
             "  Queries: {}",
-            format_thousands(card.queries)
+            format_thousands(info.queries)
         ));
-        let (tokens, restoration) = (card.tokens.total(), card.restoration.total());
+        let (tokens, restoration) = (info.tokens.total(), info.restoration.total());
         if restoration > 0 {
             ui.status(format_args!(
                 "  Restoration: {} tokens (in: {}, out: {})",
                 format_thousands(restoration),
-                format_thousands(card.restoration.input),
-                format_thousands(card.restoration.output)
+                format_thousands(info.restoration.input),
+                format_thousands(info.restoration.output)
             ));
             ui.status(format_args!(
                 "  Session Tokens: {} tokens",
@@ -107,26 +106,26 @@ impl Chat<'_> {
         } else {
             ui.status(format_args!("  Tokens: {}", format_thousands(tokens)));
         }
-        if let Some(transcript) = self.existing_transcript(&card.id) {
+        if let Some(transcript) = self.existing_transcript(&info.id) {
             ui.status(format_args!("  Transcript: {}", sanitize(&transcript)));
         }
         Ok(())
     }
 
-    /// Where the transcript of a session goes, if transcripts are written.
+    /// Returns the path for a session's transcript, if transcripts are configured.
     fn transcript_path(&self, session: &SessionId) -> Option<std::path::PathBuf> {
         let folder = self.app.config.transcripts().filter(|_| self.save)?;
         let folder = self.app.paths.working_folder.join(folder);
         Some(folder.join(format!("{session}.md")))
     }
 
-    /// Where the transcript of a session is, if there is one.
+    /// Returns the path of a session's transcript, if it exists.
     pub(super) fn existing_transcript(&self, session: &SessionId) -> Option<String> {
         let path = self.transcript_path(session).filter(|path| path.exists())?;
         Some(path.to_string_lossy().into_owned())
     }
 
-    /// Writes the transcript where transcripts are configured; tells where.
+    /// Writes the transcript if transcripts are configured; returns its path.
     pub(super) async fn write_transcript(&self, session: &Session) -> Option<String> {
         let path = self.transcript_path(session.id())?;
         let written = async {
@@ -155,16 +154,18 @@ impl Chat<'_> {
         }
     }
 
-    /// Names a session after what was said first in it, unless it has a name.
+    /// Names an unnamed session after its first messages.
     pub(super) async fn generate_title(&mut self, session: &Session) -> Result<()> {
-        let Some(said) = session.needs_title().await? else {
+        let Some(messages) = session.needs_title().await? else {
             return Ok(());
         };
-        let asked = self.responder.generate_title(&said);
-        let answered = self.run_interruptible("naming this session", asked).await;
+        let generating = self.responder.generate_title(&messages);
+        let answered = self
+            .run_interruptible("naming this session", generating)
+            .await;
         let (title, usage) = answered.flatten().unwrap_or_default();
         self.add_usage(usage);
-        if session.assign_name(&said, title).await?.is_some() {
+        if session.assign_name(&messages, title).await?.is_some() {
             self.last_seen = session.record().await?.info.head;
         }
         Ok(())

@@ -1,6 +1,6 @@
-//! Reading lines: an editor on a terminal, plain lines from anything else.
+//! Reads input lines: with a line editor on a terminal, plainly from anything else.
 //!
-//! Alt-Enter, a backslash at the end, and an open code fence go on in the next line.
+//! Alt-Enter, a trailing backslash and an open code fence continue on the next line.
 
 use std::borrow::Cow;
 use std::io::{self, BufRead, IsTerminal};
@@ -18,7 +18,7 @@ use rustyline::{
 
 use super::slash_commands::SLASH_COMMANDS;
 
-/// What the person did.
+/// An input event.
 #[derive(Debug)]
 pub(crate) enum InputEvent {
     /// A line, or several.
@@ -29,7 +29,7 @@ pub(crate) enum InputEvent {
     End,
 }
 
-/// Where lines come from.
+/// The source of input lines.
 pub(crate) enum Input {
     Terminal(Box<Terminal>),
     Pipe,
@@ -41,7 +41,7 @@ pub(crate) struct Terminal {
 }
 
 impl Input {
-    /// The terminal where there is one; `history` is where lines are remembered.
+    /// Opens the terminal if there is one; lines are saved in the file `history`.
     pub(crate) fn open(history: Option<PathBuf>) -> rustyline::Result<Self> {
         if !io::stdin().is_terminal() {
             return Ok(Self::Pipe);
@@ -60,14 +60,14 @@ impl Input {
             EventHandler::Simple(Cmd::Newline),
         );
         if let Some(history) = &history {
-            // The first time there is none.
+            // The file does not exist at first.
             let _ = editor.load_history(history);
         }
         let terminal = Terminal { editor, history };
         Ok(Self::Terminal(Box::new(terminal)))
     }
 
-    /// Waits for a line. Blocks: call it where that harms nobody.
+    /// Waits for a line. Blocks the thread.
     pub(crate) fn read(&mut self, prompt: &str, known: CompletionNames) -> io::Result<InputEvent> {
         match self {
             Self::Pipe => {
@@ -81,7 +81,7 @@ impl Input {
         }
     }
 
-    /// Asks a question that one key answers; none where nobody can be asked.
+    /// Asks a question; returns `None` without a terminal.
     pub(crate) fn ask(&mut self, question: &str) -> io::Result<Option<String>> {
         match self {
             Self::Pipe => Ok(None),
@@ -115,7 +115,7 @@ impl Terminal {
 
     fn save_history(&mut self) {
         if let Some(history) = &self.history {
-            // A history that cannot be written is no reason to stop talking.
+            // A history that cannot be written must not stop the chat.
             let _ = self.editor.append_history(history);
         }
     }
@@ -183,7 +183,7 @@ fn complete_line(known: &CompletionNames, line: &str) -> (usize, Vec<Pair>) {
 impl Hinter for Helper {
     type Hint = String;
 
-    /// What a command takes, once its name is written.
+    /// Hints the arguments of a command once its name is typed.
     fn hint(&self, line: &str, at: usize, _: &Context<'_>) -> Option<String> {
         let name = line.strip_prefix('/')?;
         if at < line.len() {
@@ -212,7 +212,7 @@ impl Validator for Helper {
     }
 }
 
-/// Whether more is to come: a backslash at the end, or code that is not closed.
+/// Returns whether the input continues: a trailing backslash or an open code fence.
 fn needs_more_input(text: &str) -> bool {
     let fences = text
         .lines()

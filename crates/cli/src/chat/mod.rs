@@ -1,8 +1,8 @@
-//! The chat: what people keep open all day.
+//! The interactive chat of `tl`.
 //!
-//! A loop of reading a line, keeping it, and having it answered. Whatever happens to the
-//! model, the terminal or the process, what was said is in the store before anything
-//! else is done with it.
+//! A loop that reads a line, saves it and requests an answer. Invariant: a message is in the
+//! store before anything else is done with it, whatever happens to the model, the terminal
+//! or the process.
 
 mod answer_renderer;
 mod calibration;
@@ -37,11 +37,11 @@ use open_marker::OpenMarker;
 use responder::Responder;
 use slash_commands::InputLine;
 
-/// Talk with an agent
+/// Chat with an agent
 ///
-/// Goes on with the last session of this project, or starts one. Everything said is
-/// saved as it is said. `/help` tells what can be typed. Without a model, the offline
-/// agent answers from what was said before.
+/// Continues the last session of this project, or starts one. Every message is saved at
+/// once. `/help` lists the commands. Without a model, the offline agent answers from earlier
+/// messages.
 #[derive(clap::Args, Clone, Debug, Default)]
 #[allow(
     clippy::option_option,
@@ -51,10 +51,10 @@ pub(crate) struct ChatArgs {
     /// Start a new session
     #[arg(long, visible_alias = "new-session", conflicts_with_all = ["go_on", "resume"])]
     new: bool,
-    /// Go on with the last session of this project, which is what happens anyway
+    /// Continue the last session of this project (the default)
     #[arg(long = "continue", short = 'c', conflicts_with = "resume")]
     go_on: bool,
-    /// Go on with this session; without one, choose from a list
+    /// Resume this session; without a value, choose from a list
     #[arg(long, short = 'r', value_name = "SESSION", num_args = 0..=1)]
     resume: Option<Option<SessionSpec>>,
     /// The agent: a name, or the file that describes it
@@ -63,10 +63,10 @@ pub(crate) struct ChatArgs {
     /// The model: anthropic/claude-sonnet-4-5, openai/gpt-5, ollama/llama3.2, offline
     #[arg(long, value_name = "MODEL")]
     model: Option<String>,
-    /// Say one thing, print the answer and leave; what comes through a pipe is said too
+    /// Send one message, print the answer and exit; piped input is added to the message
     #[arg(long, short = 'p', value_name = "PROMPT", num_args = 0..=1)]
     print: Option<Option<String>>,
-    /// Keep none of it
+    /// Do not save anything
     #[arg(long)]
     pub(crate) no_save: bool,
     #[command(flatten)]
@@ -74,7 +74,7 @@ pub(crate) struct ChatArgs {
 }
 
 impl ChatArgs {
-    /// Whether anything was asked for.
+    /// Returns whether no flag was given.
     pub(crate) fn is_empty(&self) -> bool {
         !self.new
             && !self.go_on
@@ -86,7 +86,7 @@ impl ChatArgs {
             && self.policy_args.is_empty()
     }
 
-    /// To go on with a session.
+    /// Returns the arguments that resume a session.
     pub(crate) fn with_resume(session: Option<SessionSpec>) -> Self {
         Self {
             resume: Some(session),
@@ -95,15 +95,15 @@ impl ChatArgs {
     }
 }
 
-/// Where the conversation is.
+/// The session that messages go to.
 enum ChatTarget {
-    /// In a session.
+    /// An existing session.
     Existing(Session),
-    /// In one that will be made when something is said.
+    /// A session that is created with the first message.
     New(Box<NewSession>),
 }
 
-/// A chat under way.
+/// The state of a running chat.
 pub(crate) struct Chat<'a> {
     app: &'a App,
     tl: &'a Throughline,
@@ -114,41 +114,41 @@ pub(crate) struct Chat<'a> {
     responder: Responder,
     policy_args: PolicyArgs,
     input: Input,
-    /// Whether anything is kept.
+    /// Whether messages are saved.
     save: bool,
-    /// What was asked since the start, and what that took.
+    /// Number of queries since the start, and their usage.
     query_count: u64,
     usage: Usage,
-    /// What that cost in dollars, as far as prices are known.
+    /// Their cost in dollars, as far as prices are known.
     cost: f64,
-    /// The last request, in tokens, and what it might have been.
+    /// Tokens of the last request, and its budget.
     context_usage: Option<(u64, u64)>,
-    /// A summary whose facts are still to be proposed for memory.
+    /// A summary whose facts have not been proposed for memory yet.
     summary_to_propose: Option<(Session, Entry)>,
-    /// Whether the last thing that happened was Ctrl-C.
+    /// Whether the last input was Ctrl-C.
     interrupted: bool,
 }
 
-/// What comes after a line.
+/// What the loop does after a line.
 enum LoopAction {
     Continue,
     Exit,
 }
 
-/// Who summarizes outside of a chat: the model that is asked for or configured, or none
+/// Returns the summarizer outside of a chat: the requested or configured model, or `None`
 /// for the extractive summarizer.
 pub(crate) fn summarizer(app: &App, model: Option<&str>) -> Result<Option<Box<dyn Summarizer>>> {
     Ok(Responder::choose(app, None, model)?.summarizer())
 }
 
-/// Talks until the person leaves.
+/// Runs the chat until the user leaves.
 pub(crate) async fn run(app: &App, args: ChatArgs) -> Result<ExitCode> {
     if args.print.is_some() {
         return print::run(app, args).await;
     }
     if app.ui.json {
-        return Err(UserError::invalid("a chat is not JSON")
-            .with_hint("`tl -p PROMPT --json` says one thing and prints the answer as JSON")
+        return Err(UserError::invalid("the chat does not support --json")
+            .with_hint("`tl -p PROMPT --json` sends one message and prints the answer as JSON")
             .into());
     }
     let Some(mut chat) = Chat::start(app, args).await? else {
@@ -172,20 +172,18 @@ impl Chat<'_> {
                 InputEvent::Interrupt if self.interrupted => return Ok(()),
                 InputEvent::Interrupt => {
                     self.interrupted = true;
-                    self.app
-                        .ui
-                        .status("Ctrl-C once more leaves, as Ctrl-D does.");
+                    self.app.ui.status("Press Ctrl-C again to exit, or Ctrl-D.");
                     continue;
                 }
             };
             match self.handle_line(&line).await {
                 Ok(LoopAction::Continue) => {}
                 Ok(LoopAction::Exit) => return Ok(()),
-                // One thing that cannot be done is no reason to stop talking.
+                // A failed command does not end the chat.
                 Err(error) => {
-                    let told = error_report::describe_error(&error);
-                    let hint = told.hint.as_deref().map(slash_commands::to_chat_hint);
-                    self.app.ui.error(&told.message, hint.as_deref());
+                    let report = error_report::describe_error(&error);
+                    let hint = report.hint.as_deref().map(slash_commands::to_chat_hint);
+                    self.app.ui.error(&report.message, hint.as_deref());
                 }
             }
         }
@@ -205,24 +203,26 @@ impl Chat<'_> {
             }
             InputLine::Resume(spec) => {
                 match self.app.session(&spec).await {
-                    // "resume tomorrow" is just talk.
+                    // "resume tomorrow" is an ordinary message.
                     Err(_) if !self.looks_like_a_session(&spec) => self.send(line.trim()).await?,
                     _ => self.resume(&spec).await?,
                 }
                 Ok(LoopAction::Continue)
             }
             InputLine::Unknown(name, near) => {
-                let refusal = UserError::invalid(format!("there is no command /{name}"));
+                let refusal = UserError::invalid(format!("unknown command /{name}"));
                 Err(match near {
-                    Some(near) => refusal.with_hint(format!("/{near}? /help lists them all")),
-                    None => refusal.with_hint("/help lists them all"),
+                    Some(near) => {
+                        refusal.with_hint(format!("did you mean /{near}? /help lists all commands"))
+                    }
+                    None => refusal.with_hint("/help lists all commands"),
                 }
                 .into())
             }
         }
     }
 
-    /// Whether somebody who typed this must have meant a session.
+    /// Returns whether the text can only refer to a session.
     fn looks_like_a_session(&self, spec: &SessionSpec) -> bool {
         match spec {
             SessionSpec::Text { text, number } => {
@@ -232,7 +232,7 @@ impl Chat<'_> {
         }
     }
 
-    /// The session, which is made if it is not there yet.
+    /// Returns the session, creating it if necessary.
     async fn ensure_session(&mut self) -> Result<Session> {
         match &self.target {
             ChatTarget::Existing(session) => Ok(session.clone()),
@@ -244,7 +244,7 @@ impl Chat<'_> {
         }
     }
 
-    /// The session, if there is one yet.
+    /// Returns the session, if it exists yet.
     fn current_session(&self) -> Option<&Session> {
         match &self.target {
             ChatTarget::Existing(session) => Some(session),
@@ -252,14 +252,14 @@ impl Chat<'_> {
         }
     }
 
-    /// The policy requests are made by.
+    /// Returns the context policy of requests.
     async fn policy(&self) -> Result<Policy> {
         self.policy_args
             .resolve_policy(self.app, self.current_session(), self.responder.policy())
             .await
     }
 
-    /// Waits for a line without keeping others from their work.
+    /// Waits for a line without blocking the runtime.
     async fn read_input(&mut self) -> Result<InputEvent> {
         self.propose_pending_facts().await;
         let known = self.completion_names().await?;
@@ -275,7 +275,7 @@ impl Chat<'_> {
         Ok(typed?)
     }
 
-    /// Waits for something, with a sign that it is under way; none if Ctrl-C came first.
+    /// Waits for a future with a spinner; returns `None` if Ctrl-C came first.
     async fn run_interruptible<T>(
         &self,
         what: &'static str,
@@ -291,7 +291,7 @@ impl Chat<'_> {
         done
     }
 
-    /// Asks something; none where nobody can be asked.
+    /// Asks a question; returns `None` without a terminal.
     fn ask(&mut self, question: &str) -> Result<Option<String>> {
         let question = self.app.ui.wrap_status(question);
         let (above, last) = question.rsplit_once('\n').unwrap_or(("", &question));

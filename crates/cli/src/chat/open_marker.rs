@@ -1,7 +1,7 @@
-//! A mark that a chat is open on a session, so that the next one knows how it ended.
+//! Marks a session as open in a chat, so that the next chat can detect a crash.
 //!
-//! The mark is a file that is locked while the chat runs and removed when it ends. One
-//! that is there and not locked was left by a chat that was killed.
+//! The marker is a file that is locked while the chat runs and removed when it ends. An
+//! unlocked marker was left behind by a chat that was killed.
 
 use std::fs::{File, TryLockError};
 use std::io;
@@ -11,25 +11,25 @@ use throughline::SessionId;
 
 use crate::paths::create_private_folder;
 
-/// How a session was left.
+/// How the previous chat on a session ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum PreviousExit {
-    /// As it should be.
+    /// It left properly.
     Clean,
-    /// The chat ended without leaving.
+    /// It was killed.
     Crashed,
-    /// Another chat is open on it.
+    /// It is still open.
     StillOpen,
 }
 
-/// A mark that is taken away again.
+/// A held marker; removed when dropped.
 #[derive(Debug)]
 pub(crate) struct OpenMarker {
     held: Option<(PathBuf, File)>,
 }
 
 impl OpenMarker {
-    /// Marks a session; tells how it was left.
+    /// Marks a session as open; returns how the previous chat ended.
     pub(crate) fn acquire(folder: &Path, session: &SessionId) -> io::Result<(Self, PreviousExit)> {
         create_private_folder(folder)?;
         let path = folder.join(session.as_str());
@@ -41,13 +41,13 @@ impl OpenMarker {
             .open(&path)?;
         match file.try_lock() {
             Ok(()) => {
-                let left = if was_there {
+                let previous_exit = if was_there {
                     PreviousExit::Crashed
                 } else {
                     PreviousExit::Clean
                 };
                 let held = Some((path, file));
-                Ok((Self { held }, left))
+                Ok((Self { held }, previous_exit))
             }
             Err(TryLockError::WouldBlock) => Ok((Self { held: None }, PreviousExit::StillOpen)),
             Err(TryLockError::Error(error)) => Err(error),
@@ -58,7 +58,7 @@ impl OpenMarker {
 impl Drop for OpenMarker {
     fn drop(&mut self) {
         if let Some((path, _file)) = self.held.take() {
-            // One that cannot be removed only makes the next start say too much.
+            // A marker that cannot be removed only causes a needless notice at the next start.
             let _ = std::fs::remove_file(path);
         }
     }
@@ -73,17 +73,17 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let id: SessionId = "s".parse().unwrap();
 
-        let (first, left) = OpenMarker::acquire(folder.path(), &id).unwrap();
-        assert_eq!(left, PreviousExit::Clean);
-        let (second, left) = OpenMarker::acquire(folder.path(), &id).unwrap();
-        assert_eq!(left, PreviousExit::StillOpen);
+        let (first, previous_exit) = OpenMarker::acquire(folder.path(), &id).unwrap();
+        assert_eq!(previous_exit, PreviousExit::Clean);
+        let (second, previous_exit) = OpenMarker::acquire(folder.path(), &id).unwrap();
+        assert_eq!(previous_exit, PreviousExit::StillOpen);
         drop(second);
         drop(first);
-        let (_, left) = OpenMarker::acquire(folder.path(), &id).unwrap();
-        assert_eq!(left, PreviousExit::Clean);
+        let (_, previous_exit) = OpenMarker::acquire(folder.path(), &id).unwrap();
+        assert_eq!(previous_exit, PreviousExit::Clean);
 
         std::fs::write(folder.path().join("s"), b"").unwrap();
-        let (_, left) = OpenMarker::acquire(folder.path(), &id).unwrap();
-        assert_eq!(left, PreviousExit::Crashed);
+        let (_, previous_exit) = OpenMarker::acquire(folder.path(), &id).unwrap();
+        assert_eq!(previous_exit, PreviousExit::Crashed);
     }
 }

@@ -1,6 +1,6 @@
-//! One turn with plain output: `tl -p`.
+//! `tl -p`: runs one turn with plain output.
 //!
-//! stdout is the answer and nothing else, so that it can be piped on.
+//! stdout contains only the answer, so that it can be piped.
 
 use std::io::{IsTerminal, Read as _, Write};
 use std::process::ExitCode;
@@ -20,14 +20,14 @@ use crate::commands::memory::remember_turn;
 use crate::error_report::UserError;
 use crate::threads::spawn_thread;
 
-/// How long to wait for something to come through a pipe that nobody may be writing to.
+/// How long to wait for piped input that may never come.
 const STDIN_TIMEOUT: Duration = Duration::from_secs(1);
 
 pub(super) async fn run(app: &App, args: ChatArgs) -> Result<ExitCode> {
     let prompt = read_prompt(args.print.clone().flatten())?;
     if matches!(args.resume, Some(None)) {
-        return Err(UserError::invalid("-p cannot ask which session you mean")
-            .with_hint("name it: --resume SESSION")
+        return Err(UserError::invalid("-p cannot show a list of sessions")
+            .with_hint("specify one: --resume SESSION")
             .into());
     }
     let Some(mut chat) = Chat::open(app, args, Input::Pipe).await? else {
@@ -36,11 +36,11 @@ pub(super) async fn run(app: &App, args: ChatArgs) -> Result<ExitCode> {
     let session = chat.ensure_session().await?;
     let claim = session.claim_turn().await?;
     let content = Content::text(&prompt);
-    let saying = claim
+    let posting = claim
         .session()
         .post_message(content, Expect::Any, ConflictPolicy::Reject);
-    let said = saying.await?;
-    let voice = chat.build_responder(&session).await?;
+    let posted = posting.await?;
+    let responder = chat.build_responder(&session).await?;
     let json = app.ui.json;
     let mut ends_with_newline = true;
     let mut failed = None;
@@ -61,36 +61,36 @@ pub(super) async fn run(app: &App, args: ChatArgs) -> Result<ExitCode> {
         TurnEvent::Warning(warning) => app.ui.warn(crate::markdown::sanitize(&warning)),
         _ => {}
     };
-    let (claimed, question) = (claim.session(), &said.entry);
-    let answering = voice.answer(claimed, question, &app.zone, None, None, &mut tell);
-    let turned = claim.run_with_renewal(Box::pin(answering)).await?;
+    let (claimed, question) = (claim.session(), &posted.entry);
+    let answering = responder.answer(claimed, question, &app.zone, None, None, &mut tell);
+    let outcome = claim.run_with_renewal(Box::pin(answering)).await?;
     claim.release().await;
     if !ends_with_newline {
         app.ui.data("")?;
     }
-    remember_turn(app, &session, &turned).await;
-    // A script is not kept waiting for a better name.
+    remember_turn(app, &session, &outcome).await;
+    // Do not make a script wait for a generated title.
     session.name_from_first_message().await?;
     chat.exit_silently();
-    let answer = turned.answer.as_ref();
+    let answer = outcome.answer.as_ref();
     if json {
         let message = answer.and_then(|entry| entry.message());
         app.ui.json(&json!({
             "session": session.id(),
-            "question": said.entry.seq,
+            "question": posted.entry.seq,
             "seq": answer.map(|entry| entry.seq),
             "answer": message.map(|message| message.content.to_text()),
             "model": chat.responder.model().map_or(OFFLINE_MODEL, Model::name),
             "provider": chat.responder.model().map_or(OFFLINE_PROVIDER, Model::provider),
-            "usage": turned.usage,
+            "usage": outcome.usage,
             "incomplete": message.is_some_and(|message| message.incomplete),
-            "context": {"tokens": turned.request.tokens, "budget": turned.request.budget},
+            "context": {"tokens": outcome.request.tokens, "budget": outcome.request.budget},
         }))?;
     }
     if let Some(error) = failed {
         return Err(error.into());
     }
-    match turned.error {
+    match outcome.error {
         Some(error) => Err(explain_model_error(
             &error,
             print_error_hint(&error, answer.is_some()),
@@ -99,17 +99,17 @@ pub(super) async fn run(app: &App, args: ChatArgs) -> Result<ExitCode> {
     }
 }
 
-/// What can be done when a model fails that was asked one thing.
+/// Returns the remedy for a model error of `tl -p`.
 fn print_error_hint(error: &ModelError, answered: bool) -> &'static str {
     match error.kind() {
-        ModelErrorKind::Key => "what you said is kept: set the right key, then `tl` and /retry",
-        ModelErrorKind::NotFound => "what you said is kept: --model NAME chooses another",
-        _ if answered => "what came is kept, marked as cut off",
-        _ => "what you said is kept: `tl` and /retry ask again",
+        ModelErrorKind::Key => "your message is saved: set the right key, then use `tl` and /retry",
+        ModelErrorKind::NotFound => "your message is saved: choose another with --model NAME",
+        _ if answered => "the partial answer is saved",
+        _ => "your message is saved: use `tl` and /retry to try again",
     }
 }
 
-/// What is to be said: the prompt, and what comes through a pipe after it.
+/// Reads the message: the prompt, followed by piped input.
 fn read_prompt(given: Option<String>) -> Result<String> {
     let piped = match &given {
         _ if std::io::stdin().is_terminal() => None,
@@ -123,8 +123,8 @@ fn read_prompt(given: Option<String>) -> Result<String> {
         (None, None) => String::new(),
     };
     if text.trim().is_empty() {
-        return Err(UserError::invalid("there is nothing to say")
-            .with_hint("tl -p \"PROMPT\", or a prompt through a pipe")
+        return Err(UserError::invalid("no prompt given")
+            .with_hint("tl -p \"PROMPT\", or pipe a prompt")
             .into());
     }
     Ok(text.trim_end().to_owned())
@@ -138,14 +138,14 @@ fn read_stdin_to_end() -> Result<String> {
     Ok(text)
 }
 
-/// What comes through a pipe, if anything does before long.
+/// Reads piped input, if any arrives in time.
 fn read_stdin_if_piped() -> Result<Option<String>> {
     let (first, waiting) = mpsc::channel();
     let reader = spawn_thread("reading stdin", move || {
         let mut start = [0; 1];
         let mut bytes = Vec::new();
         let read = std::io::stdin().read(&mut start);
-        // Whoever waited may have given up.
+        // The receiver may have timed out.
         let _ = first.send(());
         if matches!(read, Ok(1)) {
             bytes.push(start[0]);
@@ -158,16 +158,13 @@ fn read_stdin_if_piped() -> Result<Option<String>> {
     }
     let bytes = reader
         .join()
-        .map_err(|_| UserError::invalid("what came through the pipe cannot be read"))?
+        .map_err(|_| UserError::invalid("piped input cannot be read"))?
         .map_err(|error| stdin_error(&error))?;
     let text = String::from_utf8(bytes)
-        .map_err(|error| UserError::invalid(format!("what came through the pipe: {error}")))?;
+        .map_err(|error| UserError::invalid(format!("piped input: {error}")))?;
     Ok(Some(text))
 }
 
 fn stdin_error(error: &std::io::Error) -> anyhow::Error {
-    UserError::invalid(format!(
-        "what came through the pipe cannot be read: {error}"
-    ))
-    .into()
+    UserError::invalid(format!("piped input cannot be read: {error}")).into()
 }

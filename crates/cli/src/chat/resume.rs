@@ -1,8 +1,7 @@
-//! Going on elsewhere: from a summary in a new session, or in an older one.
+//! Resumes another session, in place or from its summary in a new session.
 //!
-//! What is said here follows the system whose users know it: a session is found, its
-//! summary is restored, the agent acknowledges. Whatever is missing is told, and the
-//! chat goes on.
+//! The messages follow the reference chat loop: a session is found, its summary is restored,
+//! the agent acknowledges. Missing parts are reported, and the chat continues.
 
 use std::io::IsTerminal;
 
@@ -23,17 +22,17 @@ use crate::commands::memory::propose_facts;
 use crate::error_report::UserError;
 use crate::markdown::{self, sanitize};
 
-/// What came of summarizing a session.
+/// The outcome of summarizing a session.
 #[derive(Default)]
 pub(super) struct SummaryOutcome {
-    /// Its entry, where there was something to say.
+    /// The summary's entry, if one was written.
     pub(super) entry: Option<Entry>,
-    /// What the person should know of it.
+    /// Warnings for the user.
     pub(super) warnings: Vec<String>,
 }
 
 impl Chat<'_> {
-    /// Goes to another session: in place, or from its summary where that is the policy.
+    /// Switches to another session: in place, or from its summary if the policy chains sessions.
     pub(super) async fn resume(&mut self, spec: &SessionSpec) -> Result<()> {
         self.app.ui.status("📋 Loading session...");
         let session = match self.app.session(spec).await {
@@ -44,11 +43,11 @@ impl Chat<'_> {
             .current_session()
             .is_some_and(|here| here.id() == session.id())
         {
-            self.app.ui.status("This is the session you are in.");
+            self.app.ui.status("You are already in this session.");
             return Ok(());
         }
-        let card = session.record().await?.info;
-        self.report_found(&card);
+        let info = session.record().await?.info;
+        self.report_found(&info);
         if !self.confirm_agent(&session).await? {
             self.app.ui.status("Staying here.");
             return Ok(());
@@ -70,14 +69,14 @@ impl Chat<'_> {
         self.show_recent_messages(&session).await
     }
 
-    /// What can be done where a session is not there, or not in use.
+    /// Handles a session that does not exist or is in the trash.
     async fn resume_unresolved(&mut self, spec: &SessionSpec, error: anyhow::Error) -> Result<()> {
         let ours = error.downcast_ref::<Error>();
         if let Some(Error::Store(StoreError::InTrash(id))) = ours {
             return Err(UserError {
                 what: format!("session {id} is in the trash"),
                 hint: Some(format!(
-                    "`tl restore {id}` brings it back; you are where you were"
+                    "`tl restore {id}` restores it; the current session stays open"
                 )),
                 kind: ErrorKind::NotFound,
             }
@@ -92,7 +91,7 @@ impl Chat<'_> {
                 _ => Err(error),
             };
         };
-        // The transcript is there: its summary is all that is needed.
+        // The transcript exists, and its summary is all that is needed.
         let file = self.app.resolve_path(std::path::Path::new(path));
         let text = match std::fs::read_to_string(&file) {
             Ok(text) => text,
@@ -146,15 +145,15 @@ impl Chat<'_> {
         }
     }
 
-    fn report_found(&self, card: &SessionInfo) {
-        let agent = card.agent.as_ref().map(|agent| agent.name.as_str());
-        let who = agent.unwrap_or_else(|| card.title());
+    fn report_found(&self, info: &SessionInfo) {
+        let agent = info.agent.as_ref().map(|agent| agent.name.as_str());
+        let who = agent.unwrap_or_else(|| info.title());
         self.app.ui.status(format_args!(
             "✓ Found: {} - {} ({}, {} tokens)",
             sanitize(who),
-            self.format_date(card.last_activity),
-            format_query_count(card.queries),
-            abbreviate_count(card.tokens.total())
+            self.format_date(info.last_activity),
+            format_query_count(info.queries),
+            abbreviate_count(info.tokens.total())
         ));
     }
 
@@ -163,13 +162,13 @@ impl Chat<'_> {
         local.strftime("%b %-d, %H:%M").to_string()
     }
 
-    /// Warns, and goes on in a session that knows nothing.
+    /// Prints a warning and starts an empty session.
     async fn start_fresh(&mut self, why: &str) -> Result<()> {
         self.app.ui.status(format_args!("⚠ {why}"));
         self.start_new_session("").await
     }
 
-    /// Goes on in a new session from another's summary.
+    /// Continues in a new session from another session's summary.
     async fn restore(&mut self, parent: &ParentSession, from: &Session) -> Result<()> {
         self.leave_session().await?;
         let new = from.inherit_defaults(NewSession::default()).await?;
@@ -182,33 +181,36 @@ impl Chat<'_> {
         new: NewSession,
     ) -> Result<()> {
         self.app.ui.status("🔄 Restoring context...");
-        let said = self.request_acknowledgement(parent).await;
+        let acknowledgement = self.request_acknowledgement(parent).await;
         let mut new = new;
         if new.project.is_none() {
             crate::commands::new::assign_project(self.app, &mut new).await?;
         }
         new.agent = self.responder.agent_ref().or(new.agent);
-        let session = self.tl.continue_from(parent, new, said).await?;
+        let session = self.tl.continue_from(parent, new, acknowledgement).await?;
         self.enter_session(session).await
     }
 
-    /// What the agent says to the summary, which is shown; none if it says nothing.
+    /// Requests the agent's acknowledgement of the summary and shows it.
     async fn request_acknowledgement(&self, parent: &ParentSession) -> Option<Acknowledgement> {
         let offline = OfflineModel::default();
         let model: &dyn Model = self.responder.model().unwrap_or(&offline);
         let mut unheard = |_: Delta| {};
         let agent = self.responder.description();
-        let asked = self
+        let requested = self
             .tl
             .request_acknowledgement(parent, agent, model, &mut unheard);
-        let Some(said) = self.run_interruptible("reading the summary", asked).await else {
+        let Some(acknowledgement) = self
+            .run_interruptible("reading the summary", requested)
+            .await
+        else {
             self.app
                 .ui
                 .status("Stopped waiting for an acknowledgement.");
             return None;
         };
-        match said {
-            Ok(said) => {
+        match acknowledgement {
+            Ok(acknowledgement) => {
                 let ui = &self.app.ui;
                 let style = markdown::Style {
                     width: ui.width.min(100),
@@ -220,9 +222,9 @@ impl Chat<'_> {
                         ui.bold(&sanitize(self.responder.name()))
                     ));
                 }
-                // Shown as it is, whatever it is.
-                let _ = ui.data(markdown::render(&said.text, &style).trim_end());
-                Some(said)
+                // A failure to print does not matter here.
+                let _ = ui.data(markdown::render(&acknowledgement.text, &style).trim_end());
+                Some(acknowledgement)
             }
             Err(error) => {
                 self.app
@@ -233,33 +235,33 @@ impl Chat<'_> {
         }
     }
 
-    /// Whether sessions are chained: each goes on from the summary of the one before.
+    /// Returns whether sessions are chained: each continues from the previous one's summary.
     pub(super) async fn is_chained(&self) -> Result<bool> {
         Ok(self.policy().await?.compact_at == CompactionTrigger::OnExit)
     }
 
-    /// `/continue`: a new session from the summary of this one.
+    /// `/continue`: starts a new session from the summary of this one.
     pub(super) async fn continue_from_summary(&mut self) -> Result<()> {
         let Some(session) = self.current_session().cloned() else {
-            return Err(UserError::invalid("nothing was said here to continue from").into());
+            return Err(UserError::invalid("there are no messages to continue from").into());
         };
         self.app.ui.status(SUMMARIZING_STATUS);
         let summarizing = self.summarize(&session);
         let Some(summarized) = self.run_interruptible("summarizing", summarizing).await else {
-            self.app.ui.status("Stopped; this goes on here.");
+            self.app.ui.status("Stopped; staying in this session.");
             return Ok(());
         };
         let summarized = summarized?;
         for warning in &summarized.warnings {
             self.app.ui.warn(sanitize(warning));
         }
-        let card = session.record().await?.info;
+        let info = session.record().await?.info;
         if self.save {
             self.app.ui.status(format_args!(
                 "💾 Saved session: {} ({}, {} tokens)",
-                sanitize(card.title()),
-                format_query_count(card.queries),
-                abbreviate_count(card.tokens.total())
+                sanitize(info.title()),
+                format_query_count(info.queries),
+                abbreviate_count(info.tokens.total())
             ));
         }
         self.summary_to_propose = summarized.entry.map(|entry| (session.clone(), entry));
@@ -268,16 +270,16 @@ impl Chat<'_> {
             .ui
             .status("🔄 Starting new session with summary...");
         let parent = session.as_parent(transcript).await?;
-        let said = self.request_acknowledgement(&parent).await;
+        let acknowledgement = self.request_acknowledgement(&parent).await;
         let mut new = session.inherit_defaults(NewSession::default()).await?;
         new.agent = self.responder.agent_ref().or(new.agent);
-        let next = self.tl.continue_from(&parent, new, said).await?;
-        // What was asked is summarized; there is nothing new to leave behind.
+        let next = self.tl.continue_from(&parent, new, acknowledgement).await?;
+        // Everything is summarized, so leaving again has nothing to save.
         self.query_count = 0;
         self.enter_session(next).await
     }
 
-    /// `compact`: on to a new session where sessions are chained, in place elsewhere.
+    /// `compact`: continues in a new session if sessions are chained, otherwise compacts in place.
     pub(super) async fn compact(&mut self, rest: &str) -> Result<()> {
         match rest {
             "" => {}
@@ -287,15 +289,13 @@ impl Chat<'_> {
                 self.last_seen = session.record().await?.info.head;
                 self.app
                     .ui
-                    .status(format_args!("Took the summary at entry {checkpoint} back."));
+                    .status(format_args!("Undid the summary at entry {checkpoint}."));
                 return Ok(());
             }
             other => {
-                return Err(
-                    UserError::invalid(format!("compact does not know {other:?}"))
-                        .with_hint("/compact, or /compact --undo")
-                        .into(),
-                );
+                return Err(UserError::invalid(format!("unknown argument {other:?}"))
+                    .with_hint("usage: /compact [--undo]")
+                    .into());
             }
         }
         if self.is_chained().await? {
@@ -321,7 +321,7 @@ impl Chat<'_> {
         };
         let compacting = session.compact(&compacting);
         let Some(compacted) = self.run_interruptible("summarizing", compacting).await else {
-            self.app.ui.status("Stopped; nothing is summarized.");
+            self.app.ui.status("Stopped; no summary was written.");
             return Ok(());
         };
         let compacted = compacted?;
@@ -333,8 +333,8 @@ impl Chat<'_> {
         Ok(())
     }
 
-    /// Summarizes all of a session: in a checkpoint where sessions are chained, else in a
-    /// summary that hides nothing.
+    /// Summarizes a whole session: as a checkpoint if sessions are chained, otherwise as a
+    /// summary that does not replace messages.
     pub(super) async fn summarize(&self, session: &Session) -> Result<SummaryOutcome> {
         if self.is_chained().await? {
             let policy = self.policy().await?;
@@ -361,17 +361,17 @@ impl Chat<'_> {
             });
         }
         let summarizer = self.responder.summarizer();
-        let left = session.append_exit_summary(summarizer.as_deref()).await?;
+        let exit_summary = session.append_exit_summary(summarizer.as_deref()).await?;
         Ok(
-            left.map_or_else(SummaryOutcome::default, |left| SummaryOutcome {
-                entry: Some(left.entry),
-                warnings: left.warnings,
+            exit_summary.map_or_else(SummaryOutcome::default, |exit_summary| SummaryOutcome {
+                entry: Some(exit_summary.entry),
+                warnings: exit_summary.warnings,
             }),
         )
     }
 }
 
-/// What a transcript says about its session.
+/// Reads the parent session from a transcript.
 fn parent_from_transcript(
     transcript: &Transcript,
     path: &str,

@@ -1,10 +1,8 @@
-//! Who answers in sessions that are served: the voices of the chat, for people who are
-//! somewhere else.
+//! Responders for sessions served over HTTP.
 //!
-//! What they say of a session names an agent by its name only, and only one in the
-//! person's own configuration; a model only if the person has listed it: nobody on the
-//! network decides which files are read or where keys are sent. Folders of sessions are
-//! not read either.
+//! Callers may choose only agents in the user's own configuration, by name, and only models
+//! that the user has listed. Invariant: nobody on the network decides which files are read or
+//! where keys are sent. The folders of sessions are not read either.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -20,30 +18,30 @@ use crate::app::App;
 use crate::commands::context::PolicyArgs;
 use crate::error_report;
 
-/// Who answers in sessions that are served.
+/// Creates and caches responders for served sessions.
 #[derive(Debug)]
 pub(crate) struct ServedResponders {
     app: App,
     default_responder: Arc<Responder>,
-    /// Models that may be chosen besides, by their ids, and how each is asked for.
+    /// Additional models that may be chosen: id and model spec.
     models: Vec<(String, String)>,
-    /// Agents of the person's own.
+    /// The user's own agents.
     agents: Vec<String>,
-    /// Voices that were made, by agent and model.
+    /// Responders by agent and model.
     cache: Mutex<HashMap<ResponderChoice, Arc<Responder>>>,
 }
 
 impl ServedResponders {
-    /// As it is configured. Models that may be chosen are connected now, so that what is
-    /// wrong with one is told to the person who listed it.
+    /// Creates the responders as configured. Listed models are connected now, so that errors are
+    /// reported to the user who listed them.
     pub(crate) fn new(app: &App) -> Result<Self> {
         let app = app.clone_without_store();
         let usual = Arc::new(Responder::choose(&app, None, None)?);
         let mut models = Vec::new();
         for spec in app.config.models() {
-            let voice = Responder::choose(&app, None, Some(spec))
-                .with_context(|| format!("models: {spec:?} cannot be had"))?;
-            models.push((voice.model_id(), spec.to_owned()));
+            let responder = Responder::choose(&app, None, Some(spec))
+                .with_context(|| format!("models: {spec:?} is not available"))?;
+            models.push((responder.model_id(), spec.to_owned()));
         }
         models.push((OFFLINE_MODEL.to_owned(), OFFLINE_MODEL.to_owned()));
         let agents = Responder::list_own_agents(&app)?;
@@ -56,7 +54,7 @@ impl ServedResponders {
         })
     }
 
-    /// The voice of an agent and a model, where either is named.
+    /// Returns the responder for an agent and a model, creating it if necessary.
     fn get_or_create(&self, of: &ResponderChoice) -> Result<Arc<Responder>> {
         if *of == ResponderChoice::default() {
             return Ok(Arc::clone(&self.default_responder));
@@ -69,19 +67,19 @@ impl ServedResponders {
             let listed = self.models.iter().find(|(known, _)| known == id);
             listed.map(|(_, spec)| spec.as_str())
         });
-        let voice = Arc::new(Responder::choose(&self.app, of.agent.as_deref(), spec)?);
-        made.insert(of.clone(), Arc::clone(&voice));
-        Ok(voice)
+        let responder = Arc::new(Responder::choose(&self.app, of.agent.as_deref(), spec)?);
+        made.insert(of.clone(), Arc::clone(&responder));
+        Ok(responder)
     }
 
-    /// Whom a caller and a session mean.
+    /// Resolves the agent and model from the caller's choice and the session.
     async fn resolve_choice(
         &self,
         session: Option<&Session>,
         choice: &ResponderChoice,
     ) -> Result<ResponderChoice> {
         let mut model = choice.resolve_model(&self.models())?;
-        // The usual one is what there is where nothing is chosen.
+        // The default model is the same as no choice.
         if model == self.default_model() {
             model = None;
         }
@@ -92,7 +90,7 @@ impl ServedResponders {
             (Some(named), _) => Some(named.clone()),
             (None, Some(session)) => {
                 let agent = session.record().await?.info.agent;
-                // Of an agent of somebody else's only they know the description.
+                // Other agents' descriptions are not available here.
                 let own = agent.filter(|agent| self.agents.contains(&agent.name));
                 own.map(|agent| agent.name)
             }
@@ -106,12 +104,12 @@ impl ServedResponders {
         session: Option<&Session>,
         choice: &ResponderChoice,
     ) -> Result<Answering> {
-        let voice = self.get_or_create(&self.resolve_choice(session, choice).await?)?;
+        let responder = self.get_or_create(&self.resolve_choice(session, choice).await?)?;
         let how = PolicyArgs::default();
         let policy = how
-            .resolve_policy(&self.app, session, voice.policy())
+            .resolve_policy(&self.app, session, responder.policy())
             .await?;
-        Ok(voice.to_engine_responder(&self.app, policy))
+        Ok(responder.to_engine_responder(&self.app, policy))
     }
 }
 

@@ -1,16 +1,16 @@
-//! What can be typed in the chat besides talking.
+//! Parses the chat's input lines into slash commands and messages.
 //!
-//! A line that begins with a slash is a command; so are a few bare words that the
-//! systems we take after have. Everything else is said to the agent.
+//! A line that begins with a slash is a command; so are a few bare words known from the
+//! reference chat loop. Everything else is sent to the agent.
 
 use throughline::SessionSpec;
 
-/// A command of the chat.
+/// A slash command.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct SlashCommand {
     /// Its name, without the slash.
     pub(crate) name: &'static str,
-    /// What it takes.
+    /// Its arguments.
     pub(crate) usage: &'static str,
     /// What it does.
     pub(crate) help: &'static str,
@@ -28,47 +28,43 @@ const fn slash_command(
     }
 }
 
-/// Everything that can be typed, in the order `/help` tells it.
+/// All slash commands, in the order of `/help`.
 pub(crate) const SLASH_COMMANDS: &[SlashCommand] = &[
-    slash_command("help", "", "what can be typed"),
+    slash_command("help", "", "list these commands"),
     slash_command(
         "sessions",
         "[--all]",
-        "the sessions of this project, by number",
+        "list this project's sessions, by number",
     ),
     slash_command(
         "resume",
         "[SPEC]",
-        "go to a session: number, id, name or transcript",
+        "open a session: number, id, name or transcript",
     ),
-    slash_command(
-        "continue",
-        "",
-        "go on in a new session, from a summary of this",
-    ),
-    slash_command("new", "[NAME]", "start another session"),
-    slash_command("retry", "", "have the last message answered again"),
+    slash_command("continue", "", "continue in a new session from a summary"),
+    slash_command("new", "[NAME]", "start a new session"),
+    slash_command("retry", "", "answer the last message again"),
     slash_command(
         "compact",
         "[--undo]",
-        "summarize what came before, or take that back",
+        "summarize earlier messages, or undo that",
     ),
-    slash_command("clear", "", "start anew here; what was said stays readable"),
-    slash_command("history", "[N]", "the last messages"),
-    slash_command("show", "[--all]", "this session"),
-    slash_command("search", "QUERY", "find what was ever said"),
+    slash_command("clear", "", "start over here; messages stay readable"),
+    slash_command("history", "[N]", "show the last messages"),
+    slash_command("show", "[--all]", "show this session"),
+    slash_command("search", "QUERY", "search all sessions"),
     slash_command(
         "context",
         "[--message TEXT]",
-        "what the model would be sent now",
+        "show the request the model would receive",
     ),
-    slash_command("pin", "TEXT", "keep a fact always in view"),
-    slash_command("unpin", "TEXT or NUMBER", "let a pin go"),
-    slash_command("decide", "TEXT", "note a decision"),
-    slash_command("facts", "", "facts and decisions so far"),
-    slash_command("tasks", "", "what is open"),
+    slash_command("pin", "TEXT", "pin a fact"),
+    slash_command("unpin", "TEXT or NUMBER", "remove a pin"),
+    slash_command("decide", "TEXT", "record a decision"),
+    slash_command("facts", "", "list facts and decisions"),
+    slash_command("tasks", "", "list open tasks"),
     slash_command("tag", "TAG…", "tag this session"),
-    slash_command("rename", "NAME", "name this session"),
+    slash_command("rename", "NAME", "rename this session"),
     slash_command(
         "fork",
         "[--at ENTRY]",
@@ -77,35 +73,39 @@ pub(crate) const SLASH_COMMANDS: &[SlashCommand] = &[
     slash_command(
         "merge",
         "[--append | --summary TEXT]",
-        "bring this fork back to where it came from",
+        "merge this fork into its origin",
     ),
-    slash_command("rewind", "ENTRY", "take back what was said after an entry"),
-    slash_command("tree", "", "what came from what"),
-    slash_command("workspace", "[FOLDER]", "the folder this session is in"),
-    slash_command("agent", "[FILE]", "the agent that answers"),
-    slash_command("model", "[MODEL]", "the model that answers"),
+    slash_command("rewind", "ENTRY", "rewind to an entry"),
+    slash_command("tree", "", "draw the lineage of this session"),
+    slash_command(
+        "workspace",
+        "[FOLDER]",
+        "show or change this session's folder",
+    ),
+    slash_command("agent", "[FILE]", "show or change the agent"),
+    slash_command("model", "[MODEL]", "show or change the model"),
     slash_command(
         "memory",
         "[add TEXT | forget ID …]",
-        "what is remembered of this project",
+        "list or change this project's facts",
     ),
-    slash_command("archive", "", "put this session away"),
+    slash_command("archive", "", "archive this session"),
     slash_command("export", "[-o FILE]", "write this session to a file"),
-    slash_command("stats", "", "counts and tokens"),
+    slash_command("stats", "", "show counts and tokens"),
     slash_command("doctor", "", "check the store"),
-    slash_command("exit", "", "leave; also quit, or Ctrl-D"),
+    slash_command("exit", "", "exit; also quit, or Ctrl-D"),
 ];
 
-/// A line as it was meant.
+/// A parsed input line.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum InputLine {
     /// Nothing.
     Empty,
-    /// Something said to the agent.
+    /// A message to the agent.
     Message(String),
-    /// A command and what came after it.
+    /// A command and its arguments.
     Command(&'static str, String),
-    /// `resume` and what may be a session, or just the way somebody began to speak.
+    /// `resume` and what may be a session, or the beginning of a message.
     Resume(SessionSpec),
     /// A command that does not exist, and the nearest that does.
     Unknown(String, Option<&'static str>),
@@ -134,7 +134,7 @@ impl InputLine {
             return Self::Message(line.to_owned());
         };
         let (name, rest) = typed.split_once(char::is_whitespace).unwrap_or((typed, ""));
-        // A path is something to talk about.
+        // A path is part of a message.
         if name.contains('/') || name.is_empty() {
             return Self::Message(line.to_owned());
         }
@@ -150,7 +150,7 @@ impl InputLine {
     }
 }
 
-/// The command somebody may have meant.
+/// Returns the command with the most similar name.
 fn nearest_command(typed: &str) -> Option<&'static str> {
     let near = SLASH_COMMANDS
         .iter()
@@ -165,8 +165,8 @@ fn nearest_command(typed: &str) -> Option<&'static str> {
     })
 }
 
-/// A hint as it is typed in the chat, where the session is known: `tl sessions` is
-/// /sessions here.
+/// Rewrites a hint for the chat, where the session is known: `tl sessions` becomes
+/// `/sessions`.
 pub(crate) fn to_chat_hint(hint: &str) -> String {
     let mut hint = hint
         .replace("`--model ", "`/model ")
@@ -179,9 +179,9 @@ pub(crate) fn to_chat_hint(hint: &str) -> String {
     hint
 }
 
-/// Arguments as a shell would read them.
+/// Splits arguments as a shell would.
 pub(crate) fn split_arguments(text: &str) -> Result<Vec<String>, String> {
-    shell_words::split(text).map_err(|_| format!("a quote in {text:?} has no end"))
+    shell_words::split(text).map_err(|_| format!("unclosed quote in {text:?}"))
 }
 
 #[cfg(test)]

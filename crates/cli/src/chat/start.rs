@@ -1,4 +1,4 @@
-//! Where a chat starts, and what is said about it.
+//! Starts a chat: selects the session and responder and prints the opening lines.
 
 use anyhow::Result;
 use throughline::context::render_resume_banner;
@@ -17,16 +17,14 @@ use crate::commands::new::assign_project;
 use crate::entry_text;
 use crate::error_report::UserError;
 
-/// Messages shown of a session that is resumed, and among how many entries they are
-/// looked for.
+/// Number of messages shown when a session is resumed, and of entries searched for them.
 const RECENT_MESSAGES: usize = 4;
 const RECENT_ENTRIES: usize = 40;
-/// How many names can be completed.
+/// Maximum number of completion candidates.
 const MAX_COMPLETION_NAMES: usize = 200;
 
 impl<'a> Chat<'a> {
-    /// Starts where the person was, or wants to be, and says so; none if they chose
-    /// nothing.
+    /// Starts the chat and prints where it is. Returns `None` if the user chose no session.
     pub(super) async fn start(app: &'a App, args: ChatArgs) -> Result<Option<Self>> {
         purge_excess_sessions(app, app.tl().await?).await?;
         let history = (!args.no_save).then(|| app.paths.state_file("history"));
@@ -36,10 +34,9 @@ impl<'a> Chat<'a> {
         };
         match &chat.target {
             ChatTarget::New(_) => {
-                app.ui
-                    .status("A new session. /help tells what can be typed.");
+                app.ui.status("New session. /help lists the commands.");
                 if !chat.save {
-                    app.ui.status("None of it will be kept.");
+                    app.ui.status("Nothing will be saved.");
                 }
             }
             ChatTarget::Existing(session) => {
@@ -53,20 +50,20 @@ impl<'a> Chat<'a> {
         Ok(Some(chat))
     }
 
-    /// Finds the session and the voice that are asked for, without a word.
+    /// Resolves the session and the responder without printing anything.
     pub(super) async fn open(app: &'a App, args: ChatArgs, input: Input) -> Result<Option<Self>> {
         let tl = app.tl().await?;
-        let Some(place) = choose_target(app, tl, &args).await? else {
+        let Some(target) = choose_target(app, tl, &args).await? else {
             return Ok(None);
         };
-        let voice = Responder::choose(app, args.agent.as_deref(), args.model.as_deref())?;
+        let responder = Responder::choose(app, args.agent.as_deref(), args.model.as_deref())?;
         let mut chat = Self {
             app,
             tl,
-            target: place,
+            target,
             last_seen: Seq::ZERO,
             marker: None,
-            responder: voice,
+            responder,
             policy_args: args.policy_args,
             input,
             save: !args.no_save,
@@ -84,7 +81,7 @@ impl<'a> Chat<'a> {
                 let session = session.clone();
                 if !chat.confirm_agent(&session).await? {
                     app.ui
-                        .status("The session is as it was. --new starts another with this agent.");
+                        .status("The session is unchanged. --new starts another with this agent.");
                     return Ok(None);
                 }
             }
@@ -92,14 +89,14 @@ impl<'a> Chat<'a> {
         Ok(Some(chat))
     }
 
-    /// Goes into a session and marks it as open.
+    /// Enters a session and marks it as open.
     pub(super) async fn enter_session(&mut self, session: Session) -> Result<()> {
         self.marker = None;
         let folder = self.app.paths.state_file("open");
         match OpenMarker::acquire(&folder, session.id()) {
-            Ok((mark, left)) => {
+            Ok((mark, previous_exit)) => {
                 self.marker = Some(mark);
-                self.report_previous_exit(&session, left).await?;
+                self.report_previous_exit(&session, previous_exit).await?;
             }
             Err(error) => self.app.ui.warn(format_args!(
                 "the session cannot be marked as open: {error}"
@@ -111,24 +108,28 @@ impl<'a> Chat<'a> {
         Ok(())
     }
 
-    async fn report_previous_exit(&self, session: &Session, left: PreviousExit) -> Result<()> {
+    async fn report_previous_exit(
+        &self,
+        session: &Session,
+        previous_exit: PreviousExit,
+    ) -> Result<()> {
         let ui = &self.app.ui;
-        match left {
+        match previous_exit {
             PreviousExit::Clean => {}
             PreviousExit::StillOpen => ui.warn(
-                "this session is open in another window; what is said there is shown here \
-                 before your next message is sent",
+                "this session is open in another window; messages from there are shown here \
+                before your next message is sent",
             ),
             PreviousExit::Crashed => {
-                let card = session.record().await?.info;
-                let kept = match card.messages {
-                    0 => "Nothing had been said".to_owned(),
-                    1 => "The message it had kept is here".to_owned(),
-                    some => format!("All {some} messages it had kept are here"),
+                let info = session.record().await?.info;
+                let saved = match info.messages {
+                    0 => "It had no messages".to_owned(),
+                    1 => "Its saved message is here".to_owned(),
+                    some => format!("All {some} saved messages are here"),
                 };
                 ui.status(format_args!(
-                    "Recovered: the last chat here ended without leaving. {kept}, up to entry {}.",
-                    card.head
+                    "Recovered: the last chat here did not exit properly. {saved}, up to entry {}.",
+                    info.head
                 ));
                 let unfinished = session.tail(1).await?.pop();
                 let cut_off = unfinished
@@ -136,7 +137,7 @@ impl<'a> Chat<'a> {
                     .and_then(|entry| entry.message())
                     .is_some_and(|message| message.incomplete);
                 if session.unanswered_message().await?.is_some() {
-                    ui.status("Your last message has no answer yet: /retry asks again.");
+                    ui.status("Your last message has no answer yet: use /retry.");
                 } else if cut_off {
                     ui.status("The last answer was cut off.");
                 }
@@ -145,7 +146,7 @@ impl<'a> Chat<'a> {
         Ok(())
     }
 
-    /// What a person sees of a session they come back to. None of it goes to the model.
+    /// Shows the last messages of a resumed session. They are not sent to the model.
     pub(super) async fn show_recent_messages(&self, session: &Session) -> Result<()> {
         let ui = &self.app.ui;
         let record = session.record().await?;
@@ -157,11 +158,11 @@ impl<'a> Chat<'a> {
         }
         let now = self.tl.now();
         let tail = session.tail(RECENT_ENTRIES).await?;
-        let mut said: Vec<_> = tail
+        let mut messages: Vec<_> = tail
             .iter()
             .filter(|entry| entry.message().is_some())
             .collect();
-        for entry in said.split_off(said.len().saturating_sub(RECENT_MESSAGES)) {
+        for entry in messages.split_off(messages.len().saturating_sub(RECENT_MESSAGES)) {
             let shown = entry_text::render_entry(self.app, entry, &record.state, now);
             ui.status("");
             ui.status(shown.trim_end());
@@ -169,12 +170,12 @@ impl<'a> Chat<'a> {
         Ok(())
     }
 
-    /// Whether the person wants this agent for a session that was with another.
+    /// Asks whether to use this agent for a session that was with another.
     pub(super) async fn confirm_agent(&mut self, session: &Session) -> Result<bool> {
-        let card = session.record().await?.info;
-        let (Some(before), Some(now)) = (&card.agent, self.responder.agent_ref()) else {
+        let info = session.record().await?.info;
+        let (Some(before), Some(now)) = (&info.agent, self.responder.agent_ref()) else {
             self.responder
-                .adopt_session_agent(self.app, card.agent.as_ref())?;
+                .adopt_session_agent(self.app, info.agent.as_ref())?;
             return Ok(true);
         };
         let yes = self.confirm_agent_change(before, &now)?;
@@ -184,7 +185,7 @@ impl<'a> Chat<'a> {
         Ok(yes)
     }
 
-    /// Whether the person wants one agent to go on where another was.
+    /// Asks whether one agent should continue another agent's session.
     pub(super) fn confirm_agent_change(
         &mut self,
         before: &AgentRef,
@@ -200,45 +201,43 @@ impl<'a> Chat<'a> {
         );
         let Some(answer) = self.ask(&question)? else {
             return Err(UserError::invalid(format!(
-                "the session was with {}, and now it would be with {}",
+                "the session was created with {}, not with {}",
                 agent_label(before),
                 agent_label(now)
             ))
-            .with_hint("nobody can be asked here; use the same --agent, or --new")
+            .with_hint("there is no terminal to confirm this; use the same --agent, or --new")
             .into());
         };
         Ok(matches!(answer.as_str(), "y" | "yes"))
     }
 
     fn report_responder(&self) {
-        let told = match self.responder.model() {
-            Some(model) => format!("{} answers.", crate::markdown::sanitize(model.name())),
-            None => {
-                "No model is connected: the offline agent answers. /model tells more.".to_owned()
-            }
+        let status = match self.responder.model() {
+            Some(model) => format!("Using {}.", crate::markdown::sanitize(model.name())),
+            None => "No model is connected: the offline agent answers. See /model.".to_owned(),
         };
         let ui = &self.app.ui;
-        ui.status(ui.dim_err(&told));
+        ui.status(ui.dim_err(&status));
     }
 
-    /// Names that can be completed.
+    /// Returns the names that can be completed.
     pub(super) async fn completion_names(&self) -> Result<CompletionNames> {
         if matches!(self.input, Input::Pipe) {
             return Ok(CompletionNames::default());
         }
-        let cards = self
+        let infos = self
             .tl
             .list(&SessionFilter::default(), None, MAX_COMPLETION_NAMES)
             .await?
             .items;
-        let mut tags: Vec<String> = cards
+        let mut tags: Vec<String> = infos
             .iter()
-            .flat_map(|card| card.tags.iter().map(ToString::to_string))
+            .flat_map(|info| info.tags.iter().map(ToString::to_string))
             .collect();
         tags.sort_unstable();
         tags.dedup();
         Ok(CompletionNames {
-            sessions: cards.iter().map(|card| card.title().to_owned()).collect(),
+            sessions: infos.iter().map(|info| info.title().to_owned()).collect(),
             tags,
         })
     }
@@ -248,7 +247,7 @@ fn agent_label(agent: &AgentRef) -> String {
     agent.path.clone().unwrap_or_else(|| agent.name.clone())
 }
 
-/// The path tells an agent where both have one; the name where one has not.
+/// Compares agents by path if both have one, otherwise by name.
 fn same_agent(one: &AgentRef, other: &AgentRef) -> bool {
     match (&one.path, &other.path) {
         (Some(one), Some(other)) => one == other,
@@ -256,7 +255,7 @@ fn same_agent(one: &AgentRef, other: &AgentRef) -> bool {
     }
 }
 
-/// Puts away what is too much, where that is configured, and says so.
+/// Moves sessions beyond `max_sessions` to the trash and reports them.
 async fn purge_excess_sessions(app: &App, tl: &Throughline) -> Result<()> {
     let Some(most) = app.config.max_sessions() else {
         return Ok(());
@@ -276,7 +275,7 @@ async fn purge_excess_sessions(app: &App, tl: &Throughline) -> Result<()> {
     Ok(())
 }
 
-/// The session that is asked for; none if the person looked and chose none.
+/// Resolves the requested session; returns `None` if the user chose none.
 async fn choose_target(app: &App, tl: &Throughline, args: &ChatArgs) -> Result<Option<ChatTarget>> {
     let mut new = NewSession::default();
     assign_project(app, &mut new).await?;
@@ -284,25 +283,24 @@ async fn choose_target(app: &App, tl: &Throughline, args: &ChatArgs) -> Result<O
         Some(Some(spec)) => return Ok(Some(ChatTarget::Existing(app.session(spec).await?))),
         Some(None) => {
             return Ok(match crate::finder::choose_session(app, tl).await? {
-                Some(card) => Some(ChatTarget::Existing(tl.session(&card.id).await?)),
+                Some(info) => Some(ChatTarget::Existing(tl.session(&info.id).await?)),
                 None => None,
             });
         }
         None => {}
     }
     if !args.new
-        && let Some(card) = latest_session(tl, &new).await?
+        && let Some(info) = latest_session(tl, &new).await?
     {
-        return Ok(Some(ChatTarget::Existing(tl.session(&card.id).await?)));
+        return Ok(Some(ChatTarget::Existing(tl.session(&info.id).await?)));
     }
     if args.go_on {
-        app.ui
-            .status("There is no session of this project to continue.");
+        app.ui.status("No session of this project to continue.");
     }
     Ok(Some(ChatTarget::New(Box::new(new))))
 }
 
-/// The last session of this project that is in use.
+/// Returns the latest active session of this project.
 pub(super) async fn latest_session(
     tl: &Throughline,
     here: &NewSession,
@@ -315,7 +313,7 @@ pub(super) async fn latest_session(
     Ok(tl.list(&filter, None, 1).await?.items.pop())
 }
 
-/// A session that was asked for by what the person typed.
+/// Parses a session spec typed by the user.
 pub(super) fn parse_spec(text: &str) -> Result<SessionSpec> {
     text.parse()
         .map_err(|error| UserError::invalid(format!("{error}")).into())

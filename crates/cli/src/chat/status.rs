@@ -1,4 +1,4 @@
-//! The line above the prompt: session, model, how full the context is, tokens and cost.
+//! Renders the status line above the prompt: session, model, context usage, tokens and cost.
 
 use anyhow::Result;
 
@@ -8,7 +8,7 @@ use crate::markdown::sanitize;
 use crate::ui::truncate;
 use throughline::format::abbreviate;
 
-/// Columns of the bar.
+/// Width of the bar in columns.
 const BAR_WIDTH: usize = 10;
 
 impl Chat<'_> {
@@ -21,9 +21,9 @@ impl Chat<'_> {
         match self.current_session() {
             None => parts.push("new session".to_owned()),
             Some(session) => {
-                let card = session.record().await?.info;
-                parts.push(truncate(&sanitize(card.title()), 32));
-                tokens = card.tokens.total();
+                let info = session.record().await?.info;
+                parts.push(truncate(&sanitize(info.title()), 32));
+                tokens = info.tokens.total();
             }
         }
         parts.push(truncate(&sanitize(self.responder.name()), 28));

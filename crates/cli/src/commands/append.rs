@@ -1,4 +1,4 @@
-//! `tl append`
+//! `tl append`: appends messages to a session, one from arguments or many as JSON lines.
 
 use std::collections::VecDeque;
 use std::io::{BufReader, IsTerminal, Read as _};
@@ -22,48 +22,48 @@ use crate::signals::StopSignals;
 use crate::threads::spawn_thread;
 use crate::time::parse_instant;
 
-/// Appends under way at once: enough to share commits, few enough to hold in memory.
+/// Maximum concurrent appends: enough to share commits, few enough to hold in memory.
 const MAX_IN_FLIGHT: usize = 256;
 
 /// Append messages to a session
 ///
-/// The message is the TEXT, or stdin. With --json, stdin is one JSON message a line
-/// (`{"role": "user", "content": "…"}`; also at, id, author, model, usage). Prints one
+/// The message is TEXT, or read from stdin. With --json, stdin holds one JSON message per
+/// line (`{"role": "user", "content": "…"}`; also at, id, author, model, usage). Prints a
 /// line with the number of each entry as soon as it is durable.
 #[derive(clap::Args, Debug)]
 pub(crate) struct AppendArgs {
-    /// Which session
+    /// The session
     session: SessionSpec,
     /// The message [default: stdin]
     text: Option<String>,
-    /// Who speaks: user, assistant, system or tool [default: user]
+    /// The role: user, assistant, system or tool [default: user]
     #[arg(long)]
     role: Option<Role>,
-    /// Who said it, where the role alone does not tell
+    /// The author, if the role alone does not identify them
     #[arg(long)]
     author: Option<String>,
-    /// When it was said [default: now]
+    /// The time of the message [default: now]
     #[arg(long, value_name = "WHEN")]
     at: Option<String>,
-    /// What another system calls it
+    /// The message's id in another system
     #[arg(long, value_name = "ID")]
     external_id: Option<String>,
-    /// The entry you believe to be the last (0: none)
+    /// The expected last entry of the session (0: none)
     #[arg(long, value_name = "SEQ")]
     expect: Option<Seq>,
-    /// What to do if it is not: refuse, append all the same (marked), or make a fork
+    /// What to do if the session has moved on: reject, rebase (append anyway, marked) or fork
     #[arg(long, default_value = "reject", value_parser = ["reject", "rebase", "fork"])]
     on_conflict: String,
-    /// A file or picture to go with the text (may be repeated)
+    /// Attach a file or image (may be repeated)
     #[arg(long, value_name = "FILE")]
     attach: Vec<PathBuf>,
-    /// Replace what is not UTF-8 instead of refusing it
+    /// Replace invalid UTF-8 instead of rejecting it
     #[arg(long)]
     lossy: bool,
 }
 
 impl AppendArgs {
-    /// Lines of JSON say all of this themselves.
+    /// Rejects flags that each JSON line sets for itself.
     fn reject_flags_for_json_lines(&self) -> Result<()> {
         for (given, flag) in [
             (self.role.is_some(), "--role"),
@@ -72,7 +72,7 @@ impl AppendArgs {
             (self.external_id.is_some(), "--external-id"),
         ] {
             if given {
-                let what = format!("{flag} means nothing for JSON lines");
+                let what = format!("{flag} cannot be used with JSON lines");
                 return Err(UserError::invalid(what)
                     .with_hint("each line has its own role, author, at and id")
                     .into());
@@ -98,13 +98,13 @@ pub(crate) async fn run(app: &App, args: AppendArgs) -> Result<ExitCode> {
     }
     let text = match &args.text {
         Some(text) => Some(text.clone()),
-        // A picture may speak for itself.
+        // An attachment may be sent without text.
         None if !args.attach.is_empty() && std::io::stdin().is_terminal() => None,
         None => read_stdin(app, args.lossy)?,
     };
     if text.as_deref().unwrap_or_default().is_empty() && args.attach.is_empty() {
-        return Err(UserError::invalid("there is nothing to append")
-            .with_hint("give the text as an argument or on stdin")
+        return Err(UserError::invalid("no message to append")
+            .with_hint("pass the text as an argument or on stdin")
             .into());
     }
     let content = text.filter(|text| !text.is_empty()).map(Content::text);
@@ -126,7 +126,7 @@ pub(crate) async fn run(app: &App, args: AppendArgs) -> Result<ExitCode> {
     entry.author.clone_from(&args.author);
     set_external_id(&mut entry, session.id(), args.external_id.clone());
     let expect = args.expect.map_or(Expect::Any, Expect::At);
-    // From here on it is finished and reported, even if it is asked to stop.
+    // From here on, the append completes and is reported even if a stop signal arrives.
     let _finishes = StopSignals::listen()?;
     let appended = session
         .append_all(vec![entry], expect, args.conflict())
@@ -135,13 +135,13 @@ pub(crate) async fn run(app: &App, args: AppendArgs) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Whether a time is further ahead than clocks disagree: a session said to be active in
-/// a year to come would be the latest one until then.
+/// Returns whether a time is further ahead than clock skew explains. A session with a
+/// future time would be listed as the latest until that time.
 pub(crate) fn is_future(at: Timestamp, now: Timestamp) -> bool {
     at.duration_since(now).as_hours() >= 24
 }
 
-/// Keeps a file's bytes and tells what they are.
+/// Stores a file's bytes and returns the attachment that describes them.
 async fn attach(app: &App, path: &Path) -> Result<Attachment> {
     let file = app.resolve_path(path);
     let bytes = std::fs::read(&file).map_err(|error| {
@@ -159,7 +159,7 @@ async fn attach(app: &App, path: &Path) -> Result<Attachment> {
     })
 }
 
-/// What another system calls it also decides its id, so that it is recognised.
+/// Sets the external id and derives the entry id from it, so that a repeat is recognized.
 fn set_external_id(entry: &mut NewEntry, session: &SessionId, external: Option<String>) {
     if let Some(external) = external {
         entry.id = throughline::EntryId::from_external(session, &external);
@@ -183,19 +183,19 @@ fn read_stdin(app: &App, lossy: bool) -> Result<Option<String>> {
             let at = error.utf8_error().valid_up_to();
             return Err(
                 UserError::invalid(format!("stdin is not UTF-8 at byte {at}"))
-                    .with_hint("convert it, or use --lossy to replace what is not")
+                    .with_hint("convert it, or use --lossy to replace invalid bytes")
                     .into(),
             );
         }
     };
-    // The newline that ends a line of shell is not part of what was said.
+    // The newline that ends shell input is not part of the message.
     let text = text
         .strip_suffix('\n')
         .map_or(text.as_str(), |t| t.strip_suffix('\r').unwrap_or(t));
     Ok(Some(text.to_owned()))
 }
 
-fn report_appended(app: &App, asked: &SessionId, appended: &AppendOutcome) -> Result<()> {
+fn report_appended(app: &App, requested: &SessionId, appended: &AppendOutcome) -> Result<()> {
     let how = match appended.kind {
         AppendKind::Appended => "appended",
         AppendKind::Rebased => "rebased",
@@ -216,15 +216,15 @@ fn report_appended(app: &App, asked: &SessionId, appended: &AppendOutcome) -> Re
             app.ui.data(entry.seq)?;
         }
     }
-    if appended.session != *asked && !app.ui.json {
+    if appended.session != *requested && !app.ui.json {
         app.ui.warn(format_args!(
-            "the session had moved; appended to fork {}",
+            "the session had new entries; appended to fork {}",
             appended.session
         ));
     }
     if appended.kind == AppendKind::Rebased && !app.ui.json {
         app.ui
-            .warn("the session had moved; appended after what was there");
+            .warn("the session had new entries; appended after them");
     }
     Ok(())
 }
@@ -232,10 +232,10 @@ fn report_appended(app: &App, asked: &SessionId, appended: &AppendOutcome) -> Re
 type IncomingLine = std::io::Result<(u64, Result<MessageLine, LineError>)>;
 type PendingAppend = Pin<Box<dyn Future<Output = Result<AppendOutcome, Error>>>>;
 
-/// Appends a stream of messages, each as it comes, and tells of each as it is durable.
+/// Appends a stream of messages as they arrive and reports each once it is durable.
 ///
-/// Asked to stop, it reads no further: it appends and reports what was read, so that nothing
-/// is stored that was not acknowledged. Asked twice, it ends at once.
+/// After the first stop signal it stops reading, then appends and reports what was read, so
+/// that everything stored is acknowledged. After the second it exits at once.
 async fn append_lines(app: &App, args: &AppendArgs, session: Session) -> Result<ExitCode> {
     let mut signals = StopSignals::listen()?;
     let mut stopped = None;
@@ -251,8 +251,8 @@ async fn append_lines(app: &App, args: &AppendArgs, session: Session) -> Result<
         now: app.tl().await?.now(),
     };
     loop {
-        // Whoever waits for an answer before sending more must get it, so answers come
-        // first whenever there is nothing to read yet.
+        // A sender may wait for an answer before sending more, so answers come first
+        // whenever there is nothing to read yet.
         tokio::select! {
             biased;
             code = signals.received() => {
@@ -269,18 +269,18 @@ async fn append_lines(app: &App, args: &AppendArgs, session: Session) -> Result<
     }
     tokio::select! {
         finished = stream.finish(&mut incoming) => finished?,
-        // Already asked once.
+        // Second stop signal.
         code = signals.received(), if stopped.is_some() => return Ok(ExitCode::from(code)),
     }
     if let Some(code) = stopped {
         app.ui
-            .warn("stopped; every message that was stored has been reported");
+            .warn("stopped; every stored message has been reported");
         return Ok(ExitCode::from(code));
     }
     if stream.bad_lines > 0 {
         let lines = throughline::format::pluralize(stream.bad_lines, "line");
         app.ui
-            .warn(format_args!("{lines} left out; all others were appended"));
+            .warn(format_args!("{lines} skipped; all others were appended"));
         return Ok(ExitCode::from(5));
     }
     Ok(ExitCode::SUCCESS)
@@ -316,13 +316,13 @@ impl LineAppender<'_> {
         };
         if line.at.is_some_and(|at| is_future(at, self.now)) {
             self.app.ui.warn(format_args!(
-                "line {number}: its time is in the future; now is taken"
+                "line {number}: its time is in the future; using the current time"
             ));
         }
         if line.repaired {
-            self.app.ui.warn(format_args!(
-                "line {number}: replaced characters that are none"
-            ));
+            self.app
+                .ui
+                .warn(format_args!("line {number}: replaced invalid characters"));
         }
         let entry = self.build_entry(line);
         let (session, conflict) = (self.session.clone(), self.conflict);
@@ -330,15 +330,15 @@ impl LineAppender<'_> {
         let mut append: PendingAppend =
             Box::pin(async move { session.append_all(vec![entry], expect, conflict).await });
         if self.expect.is_some() {
-            // The next one follows this one, wherever it ends up.
+            // The next append expects this one's outcome, so wait for it.
             let appended = append.await?;
             self.expect = appended.entries.last().map(|entry| entry.seq);
             self.session = self.app.tl().await?.session(&appended.session).await?;
             report_appended(self.app, &self.requested_session, &appended)?;
             return Ok(());
         }
-        // Polled once now, so that appends reach the store in the order of the lines. One that is
-        // done by then is told after those before it all the same.
+        // Polled once now, so that appends reach the store in the order of the lines. An append
+        // that is already done is still reported after those before it.
         let first = std::future::poll_fn(|context| Poll::Ready(append.as_mut().poll(context)));
         self.in_flight.push_back(match first.await {
             Poll::Ready(done) => Box::pin(std::future::ready(done)),
@@ -357,7 +357,7 @@ impl LineAppender<'_> {
         entry
     }
 
-    /// The oldest append under way, once it is done; never, if there is none.
+    /// Waits for the oldest pending append; never resolves if there is none.
     async fn next_done(&mut self) -> Option<Result<AppendOutcome, Error>> {
         match self.in_flight.front_mut() {
             None => std::future::pending().await,
@@ -369,7 +369,7 @@ impl LineAppender<'_> {
         }
     }
 
-    /// Appends what has been read, and answers everything under way.
+    /// Appends everything already read and reports all pending appends.
     async fn finish(&mut self, incoming: &mut mpsc::Receiver<IncomingLine>) -> Result<()> {
         while let Some(line) = incoming.recv().await {
             while !self.has_capacity() {
@@ -393,7 +393,7 @@ impl LineAppender<'_> {
     }
 }
 
-/// Lines of stdin, read by a thread of their own: reading waits for whoever writes.
+/// Reads lines of stdin on a separate thread, because reading blocks.
 fn read_lines() -> Result<mpsc::Receiver<IncomingLine>> {
     let (send, receive) = mpsc::channel(MAX_IN_FLIGHT);
     spawn_thread("reading stdin", move || {

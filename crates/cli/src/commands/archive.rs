@@ -1,24 +1,24 @@
-//! `tl archive` and `tl unarchive`
+//! `tl archive` and `tl unarchive`: hide sessions from listings and show them again.
 
 use anyhow::Result;
 use throughline::SessionSpec;
 
 use crate::app::App;
 
-/// Put sessions away
+/// Archive sessions
 ///
-/// They are no longer listed by default, and otherwise as before.
+/// Archived sessions are not listed by default; nothing else changes.
 #[derive(clap::Args, Debug)]
 pub(crate) struct ArchiveArgs {
-    /// Which sessions
+    /// The sessions
     #[arg(required = true)]
     sessions: Vec<SessionSpec>,
 }
 
-/// Take archived sessions up again
+/// Unarchive sessions
 #[derive(clap::Args, Debug)]
 pub(crate) struct UnarchiveArgs {
-    /// Which sessions
+    /// The sessions
     #[arg(required = true)]
     sessions: Vec<SessionSpec>,
 }

@@ -1,4 +1,4 @@
-//! `tl backup`
+//! `tl backup`: copies the whole store into a file.
 
 use std::path::PathBuf;
 
@@ -9,13 +9,13 @@ use crate::app::App;
 use crate::error_report::UserError;
 use throughline::format::abbreviate;
 
-/// Copy the whole store into a file while it is in use
+/// Back up the whole store to a file while it is in use
 ///
-/// The copy is consistent, appears only when it is whole, and is itself a store:
+/// The copy is consistent, appears only when complete, and is itself a store:
 /// `tl --store sqlite:FILE sessions`.
 #[derive(clap::Args, Debug)]
 pub(crate) struct BackupArgs {
-    /// The file to make
+    /// The file to create
     file: PathBuf,
 }
 
@@ -23,7 +23,7 @@ pub(crate) async fn run(app: &App, args: BackupArgs) -> Result<()> {
     let file = app.resolve_path(&args.file);
     if file.exists() {
         return Err(
-            UserError::invalid(format!("{} is there already", args.file.display()))
+            UserError::invalid(format!("{} already exists", args.file.display()))
                 .with_hint("choose another name; a backup never overwrites")
                 .into(),
         );

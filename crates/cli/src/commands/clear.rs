@@ -1,16 +1,16 @@
-//! `tl clear`
+//! `tl clear`: starts a session's context over without deleting entries.
 
 use anyhow::Result;
 use throughline::SessionSpec;
 
 use crate::app::App;
 
-/// Start anew in the same session
+/// Start over in the same session
 ///
-/// The model no longer sees what came before; `tl show --all` still does.
+/// The model no longer sees earlier messages; `tl show --all` still shows them.
 #[derive(clap::Args, Debug)]
 pub(crate) struct ClearArgs {
-    /// Which session
+    /// The session
     session: SessionSpec,
 }
 

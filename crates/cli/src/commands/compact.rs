@@ -1,4 +1,4 @@
-//! `tl compact`
+//! `tl compact`: summarizes older messages of a session, or undoes the last summary.
 
 use anyhow::Result;
 use serde_json::json;
@@ -11,20 +11,20 @@ use crate::app::App;
 use crate::chat;
 use crate::summary_text;
 
-/// Summarize what came before
+/// Summarize earlier messages
 ///
-/// The model is sent the summary in place of the messages it covers; `tl show --all`
-/// still has them all, and --undo takes it back. Pins, decisions, paths and open tasks
-/// are kept. Asks the model that is configured; needs none.
+/// The model receives the summary instead of the messages it covers; `tl show --all` still
+/// shows them, and --undo removes the summary. Pins, decisions, paths and open tasks are
+/// preserved. Uses the configured model; works without one.
 #[derive(clap::Args, Debug)]
 pub(crate) struct CompactArgs {
-    /// Which session
+    /// The session
     #[arg(default_value = "last")]
     session: SessionSpec,
-    /// Take the last summary back
+    /// Undo the last summary
     #[arg(long)]
     undo: bool,
-    /// The model to ask: anthropic/claude-sonnet-4-5, ollama/llama3.2, offline
+    /// The model to use: anthropic/claude-sonnet-4-5, ollama/llama3.2, offline
     #[arg(long, value_name = "MODEL", conflicts_with = "undo")]
     model: Option<String>,
     #[command(flatten)]
@@ -40,7 +40,7 @@ pub(crate) async fn run(app: &App, args: CompactArgs) -> Result<()> {
                 .json(&json!({"id": session.id(), "retracted": checkpoint}))?;
         } else {
             app.ui
-                .status(format_args!("Took the summary at entry {checkpoint} back"));
+                .status(format_args!("Undid the summary at entry {checkpoint}"));
         }
         return Ok(());
     }
@@ -92,7 +92,7 @@ pub(crate) fn report_compaction(app: &App, compacted: &CompactOutcome) -> Result
     match (compacted, done) {
         (_, Some(done)) => {
             app.ui.status(format_args!(
-                "Summarized everything up to entry {} by {}; {} of {} tokens stay as they are",
+                "Summarized everything up to entry {} ({}); kept {} of {} tokens",
                 done.checkpoint.covers,
                 done.checkpoint.by,
                 abbreviate(done.tokens_kept),
@@ -106,8 +106,10 @@ pub(crate) fn report_compaction(app: &App, compacted: &CompactOutcome) -> Result
                 app.ui.data(summary.to_block())?;
             }
         }
-        (CompactOutcome::NotSmaller(_), _) => app.ui.status("Too little was said to summarize."),
-        (CompactOutcome::Superseded, _) => app.ui.status("Somebody else was first; theirs stands."),
+        (CompactOutcome::NotSmaller(_), _) => app.ui.status("Too few messages to summarize."),
+        (CompactOutcome::Superseded, _) => app
+            .ui
+            .status("Another process summarized first; using its summary."),
         _ => app.ui.status("Nothing to summarize."),
     }
     Ok(())

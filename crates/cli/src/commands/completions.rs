@@ -1,14 +1,14 @@
-//! `tl completions`
+//! `tl completions`: prints shell completion scripts.
 
 use anyhow::Result;
 use clap_complete::Shell;
 
-/// Print a script that completes commands in your shell
+/// Print a shell completion script
 ///
 /// For bash: tl completions bash > ~/.local/share/bash-completion/completions/tl
 #[derive(clap::Args, Debug)]
 pub(crate) struct CompletionsArgs {
-    /// Which shell
+    /// The shell
     shell: Shell,
 }
 

@@ -1,13 +1,13 @@
-//! `tl config`
+//! `tl config`: prints settings and where each value comes from.
 
 use anyhow::Result;
 
 use crate::app::App;
 
-/// Show every setting and where it came from
+/// Show every setting and its origin
 ///
-/// In rising precedence: the default, your config.toml, .throughline/config.toml of the
-/// project, the environment, flags.
+/// In increasing precedence: the default, your config.toml, the project's
+/// .throughline/config.toml, the environment, flags.
 #[derive(clap::Args, Debug)]
 pub(crate) struct ConfigArgs {
     /// Print one value only
@@ -20,8 +20,8 @@ pub(crate) fn run(app: &App, args: &ConfigArgs) -> Result<()> {
         let Some(value) = values.iter().find(|value| value.key == key) else {
             let known: Vec<_> = values.iter().map(|value| value.key).collect();
             return Err(crate::error_report::UserError {
-                what: format!("there is no setting {key:?}"),
-                hint: Some(format!("there are {}", known.join(", "))),
+                what: format!("unknown setting {key:?}"),
+                hint: Some(format!("available: {}", known.join(", "))),
                 kind: throughline::ErrorKind::NotFound,
             }
             .into());

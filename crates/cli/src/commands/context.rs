@@ -1,4 +1,4 @@
-//! `tl context`
+//! `tl context`: shows the next request to the model, and sets documents of a session.
 
 use std::path::PathBuf;
 
@@ -12,38 +12,38 @@ use crate::error_report::UserError;
 use crate::markdown::sanitize;
 use crate::project_documents;
 
-/// Show what the model would be sent now
+/// Show the request the model would receive
 ///
-/// Section by section, with what each costs, what was left out and why. As JSON, the
-/// whole request. `tl context set` adds a document to a session.
+/// Lists each section with its token count, what was left out and why. With --json, prints
+/// the whole request. `tl context set` adds a document to a session.
 #[derive(clap::Args, Debug)]
 #[command(args_conflicts_with_subcommands = true)]
 pub(crate) struct ContextArgs {
     #[command(subcommand)]
     command: Option<ContextCommand>,
-    /// Which session
+    /// The session
     #[arg(default_value = "last")]
     session: SessionSpec,
-    /// The message to be sent with it
+    /// The message to include
     #[arg(long, value_name = "TEXT")]
     message: Option<String>,
-    /// The most tokens [default: the policy's window]
+    /// Maximum number of tokens [default: the policy's window]
     #[arg(long, value_name = "N")]
     budget: Option<u64>,
     #[command(flatten)]
     policy_args: PolicyArgs,
 }
 
-/// How many of the entries that were chosen by score are told.
+/// Maximum number of recalled entries listed with their scores.
 const MAX_SHOWN_SCORES: usize = 5;
 
-/// How requests are made.
+/// Flags that select and override the context policy.
 #[derive(clap::Args, Clone, Debug, Default)]
 pub(crate) struct PolicyArgs {
-    /// The policy: default, aiarmy, chain, bot, agent or dagent [default: as configured]
+    /// The policy: default, last-messages, summary-chain, sliding-window, full-history or after-checkpoint [default: as configured]
     #[arg(long, value_name = "NAME")]
     policy: Option<String>,
-    /// Change a number of the policy: window=50000, keep="20 messages" (may be repeated)
+    /// Override a policy setting: window=50000, keep="20 messages" (may be repeated)
     #[arg(long = "with", value_name = "KEY=VALUE", value_parser = parse_key_value)]
     overrides: Vec<(String, String)>,
 }
@@ -56,17 +56,17 @@ enum ContextCommand {
 
 #[derive(clap::Args, Debug)]
 struct SetArgs {
-    /// Which session
+    /// The session
     session: SessionSpec,
-    /// What the document is called; `policy` says how this session's requests are made
+    /// The document's name; `policy` sets the context policy of this session
     document: String,
-    /// What it says
+    /// The content
     #[arg(required_unless_present_any = ["file", "remove"])]
     text: Option<String>,
-    /// Take what it says from a file
+    /// Read the content from a file
     #[arg(long, conflicts_with = "text")]
     file: Option<PathBuf>,
-    /// Remove it
+    /// Remove the document
     #[arg(long, conflicts_with_all = ["text", "file"])]
     remove: bool,
 }
@@ -78,18 +78,18 @@ fn parse_key_value(text: &str) -> Result<(String, String), String> {
 }
 
 impl PolicyArgs {
-    /// Whether nothing was asked for.
+    /// Returns whether no flag was given.
     pub(crate) fn is_empty(&self) -> bool {
         self.policy.is_none() && self.overrides.is_empty()
     }
 
-    /// The policy that was meant for a session.
+    /// Returns the policy for a session, with these flags applied.
     pub(crate) async fn policy(&self, app: &App, session: &Session) -> Result<Policy> {
         self.resolve_policy(app, Some(session), None).await
     }
 
-    /// The policy that was meant: what is configured, what the agent wants, what was set
-    /// for the session, then what was asked for now.
+    /// Resolves the policy. In increasing precedence: the configuration, the agent, the
+    /// session's `policy` document, these flags.
     pub(crate) async fn resolve_policy(
         &self,
         app: &App,
@@ -113,12 +113,12 @@ impl PolicyArgs {
     }
 }
 
-/// The preset of this name.
+/// Returns the preset policy of this name.
 pub(crate) fn preset_policy(name: &str) -> Result<Policy> {
     Policy::preset(name).ok_or_else(|| {
         let known = Policy::PRESETS.join(", ");
-        UserError::invalid(format!("there is no policy {name:?}"))
-            .with_hint(format!("there are {known}"))
+        UserError::invalid(format!("unknown policy {name:?}"))
+            .with_hint(format!("available: {known}"))
             .into()
     })
 }
@@ -130,12 +130,12 @@ fn apply_overrides(policy: &Policy, changes: &[(String, String)]) -> Result<Poli
         .map_err(throughline::Error::from)?)
 }
 
-/// A policy as it is set for a session: `bot`, `default; window=50000`, `window=50000`.
+/// Applies a policy document: `bot`, `default; window=50000`, `window=50000`.
 fn apply_policy_text(policy: &Policy, text: &str) -> Result<Policy> {
     Ok(policy.with_spec(text).map_err(throughline::Error::from)?)
 }
 
-/// `key=value` parts with semicolons between.
+/// Parses `key=value` pairs separated by semicolons.
 fn parse_overrides(text: &str) -> Result<Vec<(String, String)>> {
     let parts = text
         .split(';')
@@ -161,7 +161,7 @@ pub(crate) async fn run(app: &App, args: ContextArgs) -> Result<()> {
     args.show_request(app, &session, &asker).await
 }
 
-/// Whose request it would be.
+/// The responder-specific inputs of a request.
 pub(crate) struct RequestProfile<'a> {
     pub(crate) policy: Policy,
     pub(crate) window: u64,
@@ -171,12 +171,12 @@ pub(crate) struct RequestProfile<'a> {
 }
 
 impl ContextArgs {
-    /// How requests are to be made, where that was said.
+    /// Returns the policy flags, if any were given.
     pub(crate) fn policy_args(&self) -> Option<&PolicyArgs> {
         Some(&self.policy_args).filter(|how| !how.is_empty())
     }
 
-    /// Shows what would be sent.
+    /// Prints the request that would be sent.
     pub(crate) async fn show_request(
         self,
         app: &App,
@@ -208,7 +208,7 @@ impl ContextArgs {
     }
 }
 
-/// What the session's folder has to say, if it is still there.
+/// Loads the documents of the session's folder, if it still exists.
 pub(crate) async fn load_session_documents(
     app: &App,
     session: &Session,
@@ -225,7 +225,7 @@ pub(crate) async fn load_session_documents(
 async fn set_document(app: &App, args: SetArgs) -> Result<()> {
     let session = app.session(&args.session).await?;
     if let (throughline::POLICY_DOCUMENT, Some(text)) = (args.document.as_str(), &args.text) {
-        // Found out now, and not when the next request is built.
+        // Validate now rather than when the next request is built.
         apply_policy_text(&Policy::default(), text)?;
     }
     let text =
@@ -253,10 +253,10 @@ fn render_request(app: &App, request: &Request, encoding: Encoding) -> String {
         text.push_str(&render_section(app, section, request.tokens, columns));
     }
     for repair in &request.repairs {
-        let place = repair
+        let position = repair
             .seq
             .map_or_else(String::new, |seq| format!("entry {seq}: "));
-        let line = format!("  repaired  {place}{}\n", sanitize(&repair.description));
+        let line = format!("  repaired  {position}{}\n", sanitize(&repair.description));
         text.push_str(&ui.dim(&line));
     }
     text

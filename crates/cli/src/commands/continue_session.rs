@@ -1,4 +1,4 @@
-//! `tl continue`
+//! `tl continue`: starts a new session from the summary of another.
 
 use anyhow::Result;
 use throughline::{CompactOptions, CompactOutcome, Name, NewSession, SessionSpec};
@@ -9,16 +9,16 @@ use crate::app::App;
 use crate::chat;
 use crate::error_report::UserError;
 
-/// Go on in a new session, from the summary of this one
+/// Continue in a new session from a summary of this one
 ///
-/// The new session knows the summary and nothing else of this one; `tl tree` draws the
-/// chain. Where there is no summary yet, one is made. Prints the new session's id.
+/// The new session starts with the summary only; `tl tree` draws the chain. If there is no
+/// summary yet, one is created. Prints the new session's id.
 #[derive(clap::Args, Debug)]
 pub(crate) struct ContinueArgs {
-    /// Which session
+    /// The session
     #[arg(default_value = "last")]
     session: SessionSpec,
-    /// What to call the new one
+    /// Name of the new session
     #[arg(long)]
     name: Option<Name>,
     /// The model that summarizes: anthropic/claude-sonnet-4-5, ollama/llama3.2, offline
@@ -28,7 +28,7 @@ pub(crate) struct ContinueArgs {
 
 pub(crate) async fn run(app: &App, args: ContinueArgs) -> Result<()> {
     let session = app.session(&args.session).await?;
-    let chain = preset_policy("chain")?;
+    let chain = preset_policy("summary-chain")?;
     let summarizer = chat::summarizer(app, args.model.as_deref())?;
     let compacted = session
         .compact(&CompactOptions {
@@ -50,7 +50,7 @@ pub(crate) async fn run(app: &App, args: ContinueArgs) -> Result<()> {
             }
             super::memory::propose_facts(app, &session, &done.entry).await;
         }
-        // Nothing new was said since the last summary, which will do.
+        // Nothing is new since the last summary, so it is used.
         CompactOutcome::NotNeeded | CompactOutcome::Superseded => {}
         CompactOutcome::NotSmaller(why) => {
             return Err(UserError::invalid(format!(

@@ -1,16 +1,16 @@
-//! `tl decide`
+//! `tl decide`: records a decision in a session.
 
 use anyhow::Result;
 use throughline::SessionSpec;
 
 use crate::app::App;
 
-/// Note a decision
+/// Record a decision
 #[derive(clap::Args, Debug)]
 pub(crate) struct DecideArgs {
-    /// Which session
+    /// The session
     session: SessionSpec,
-    /// What was decided
+    /// The decision
     #[arg(value_parser = super::parse_non_empty)]
     text: String,
 }

@@ -1,24 +1,24 @@
-//! `tl delete` and `tl restore`
+//! `tl delete` and `tl restore`: move sessions to the trash and back.
 
 use anyhow::Result;
 use throughline::SessionSpec;
 
 use crate::app::App;
 
-/// Put sessions into the trash
+/// Move sessions to the trash
 ///
-/// `tl restore` brings them back whole. Forks of them lose nothing.
+/// `tl restore` restores them completely. Forks are not affected.
 #[derive(clap::Args, Debug)]
 pub(crate) struct DeleteArgs {
-    /// Which sessions
+    /// The sessions
     #[arg(required = true)]
     sessions: Vec<SessionSpec>,
 }
 
-/// Take sessions out of the trash
+/// Restore sessions from the trash
 #[derive(clap::Args, Debug)]
 pub(crate) struct RestoreArgs {
-    /// Which sessions
+    /// The sessions
     #[arg(required = true)]
     sessions: Vec<SessionSpec>,
 }

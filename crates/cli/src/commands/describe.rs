@@ -1,19 +1,19 @@
-//! `tl describe`
+//! `tl describe`: sets or removes a session's description.
 
 use anyhow::Result;
 use throughline::SessionSpec;
 
 use crate::app::App;
 
-/// Say what a session is about
+/// Set a session's description
 #[derive(clap::Args, Debug)]
 pub(crate) struct DescribeArgs {
-    /// Which session
+    /// The session
     session: SessionSpec,
     /// The description
     #[arg(required_unless_present = "remove")]
     description: Option<String>,
-    /// Take the description away
+    /// Remove the description
     #[arg(long, conflicts_with = "description")]
     remove: bool,
 }

@@ -1,4 +1,4 @@
-//! `tl doctor`
+//! `tl doctor`: checks the store, the search index and the program's files.
 
 mod findings;
 
@@ -15,18 +15,17 @@ use throughline::{
 
 use crate::app::App;
 
-/// Check that everything is as it should be
+/// Check the store, the index and the program's files
 ///
-/// Checks the file, every session's chain of digests, that everything derived follows from
-/// the logs, and that the search index has every entry as it is; looks for leftover files
-/// and for files that others may open. Says what to do about each finding, and exits with 6
-/// if there is any.
+/// Verifies the database file, every session's digest chain, that derived data matches the
+/// logs, and that the search index is complete; looks for leftover files and for files that
+/// other users can open. Reports a remedy for each finding and exits with 6 if there are any.
 #[derive(clap::Args, Debug)]
 pub(crate) struct DoctorArgs {
-    /// Make everything derived anew from the logs first
+    /// First rebuild all derived data from the logs
     #[arg(long, conflicts_with = "salvage")]
     rebuild: bool,
-    /// Get every readable entry out of a damaged store into this new file
+    /// Copy every readable entry of a damaged store into this new file
     #[arg(long, value_name = "FILE")]
     salvage: Option<PathBuf>,
 }
@@ -65,7 +64,7 @@ pub(crate) async fn run(app: &App, args: DoctorArgs) -> Result<ExitCode> {
     print_report(app, &report, &health)
 }
 
-/// What there is to check beside the store.
+/// Returns which files and folders to check besides the store.
 fn health_options(app: &App) -> Result<HealthOptions> {
     let store_file = match app.config.store().parse()? {
         StoreAddress::Sqlite(path) => Some(app.resolve_path(&path)),
@@ -78,7 +77,7 @@ fn health_options(app: &App) -> Result<HealthOptions> {
     })
 }
 
-/// A file too damaged to be opened is a finding like any other.
+/// Reports a file too damaged to be opened as a finding.
 fn report_damaged_store(
     app: &App,
     error: anyhow::Error,
@@ -142,7 +141,7 @@ fn print_report(app: &App, report: &CheckReport, health: &HealthReport) -> Resul
             pluralize(report.blobs, "attachment"),
         );
         let found = if ok {
-            "all is well".to_owned()
+            "no problems found".to_owned()
         } else {
             pluralize(count as u64, "finding")
         };
@@ -150,19 +149,18 @@ fn print_report(app: &App, report: &CheckReport, health: &HealthReport) -> Resul
         let expired = health.expired_leases().count() as u64;
         if expired > 0 {
             app.ui.status(format_args!(
-                "{} expired without being released: the holder ended early. Nobody is blocked.",
+                "{} expired without being released: the holder exited early. Nothing is blocked.",
                 pluralize(expired, "lease")
             ));
         }
         if report.findings.iter().any(Finding::is_rebuildable) {
-            app.ui
-                .status("`tl doctor --rebuild` mends what is derived.");
+            app.ui.status("`tl doctor --rebuild` repairs derived data.");
         }
         let broken =
             |finding: &Finding| matches!(finding, Finding::File { .. } | Finding::Entry { .. });
         if report.findings.iter().any(broken) {
             app.ui
-                .status("`tl doctor --salvage FILE` gets everything readable into a new store.");
+                .status("`tl doctor --salvage FILE` copies everything readable into a new store.");
         }
     }
     Ok(if ok {

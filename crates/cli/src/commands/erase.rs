@@ -1,4 +1,4 @@
-//! `tl erase`
+//! `tl erase`: permanently erases the content of entries.
 
 use anyhow::Result;
 use serde_json::json;
@@ -7,21 +7,21 @@ use throughline::{Seq, SessionSpec};
 use crate::app::App;
 use crate::error_report::UserError;
 
-/// Erase the content of entries for good
+/// Permanently erase the content of entries
 ///
-/// For a leaked secret or a person's request. Number, time and digest stay, so that the
-/// log still verifies; the content cannot be brought back, here or in forks.
+/// For a leaked secret or a deletion request. Number, time and digest stay, so that the
+/// log still verifies. This cannot be undone, and also applies to forks.
 #[derive(clap::Args, Debug)]
 pub(crate) struct EraseArgs {
-    /// Which session
+    /// The session
     session: SessionSpec,
-    /// Which entries, by number
+    /// The numbers of the entries
     #[arg(required = true)]
     entries: Vec<Seq>,
-    /// Why, for whoever reads the log later
+    /// The reason, recorded in the log
     #[arg(long)]
     reason: Option<String>,
-    /// Yes, for good
+    /// Confirm the permanent erasure
     #[arg(long)]
     yes: bool,
 }
@@ -29,8 +29,8 @@ pub(crate) struct EraseArgs {
 pub(crate) async fn run(app: &App, args: EraseArgs) -> Result<()> {
     let session = app.session(&args.session).await?;
     if !args.yes {
-        return Err(UserError::invalid("what is erased cannot be brought back")
-            .with_hint("add --yes to erase it")
+        return Err(UserError::invalid("erasing cannot be undone")
+            .with_hint("add --yes to confirm")
             .into());
     }
     session.erase(&args.entries, args.reason.as_deref()).await?;
@@ -40,7 +40,7 @@ pub(crate) async fn run(app: &App, args: EraseArgs) -> Result<()> {
     } else {
         let entries: Vec<_> = args.entries.iter().map(ToString::to_string).collect();
         app.ui.status(format_args!(
-            "Erased {} of {}; earlier backups and exports still have it",
+            "Erased {} of {}; earlier backups and exports still contain it",
             entries.join(", "),
             session.id()
         ));

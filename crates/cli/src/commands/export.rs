@@ -1,4 +1,4 @@
-//! `tl export`
+//! `tl export`: writes sessions to files in Throughline's and other programs' formats.
 
 use std::collections::HashSet;
 use std::io::Write;
@@ -18,41 +18,41 @@ use crate::error_report::UserError;
 use crate::paths::{create_private_folder, write_atomically};
 use crate::session_export;
 
-/// Entries read at a time.
+/// Entries read per page.
 const PAGE_SIZE: usize = 500;
 
-/// How a session is written.
+/// The output format.
 #[derive(Clone, Copy, Debug, ValueEnum)]
 enum Format {
-    /// A transcript to read, with the summary at its end
+    /// A readable transcript, with the summary at the end
     #[value(alias = "md")]
     Markdown,
-    /// One JSON document, complete but for the bytes of attachments
+    /// One JSON document, complete except for the bytes of attachments
     Json,
-    /// JSON Lines, complete: `tl import` makes the same sessions of it elsewhere
+    /// JSON Lines, complete: `tl import` recreates the same sessions elsewhere
     Jsonl,
-    /// One page to read, search and print, with everything in it
+    /// One self-contained page to read, search and print
     Html,
-    /// As Claude Code keeps it
+    /// Claude Code's session format
     ClaudeCode,
-    /// As Codex keeps it
+    /// Codex's session format
     Codex,
-    /// As pi keeps it
+    /// pi's session format
     Pi,
-    /// AIarmy's four documents, into a folder
+    /// AIarmy's four documents, in a folder
     Aiarmy,
-    /// A transcript as the chat loop keeps it
+    /// The chat loop's transcript
     ChatLoop,
     /// The chat bot's document
     Bot,
-    /// The agent CLI's document and index, into a folder
+    /// The agent CLI's document and index, in a folder
     AgentCli,
-    /// dagent's five documents, into a folder
+    /// dagent's five documents, in a folder
     Dagent,
 }
 
 impl Format {
-    /// The reference system whose documents these are.
+    /// Returns the document layout of a reference system, if this format is one.
     fn layout(self) -> Option<Layout> {
         match self {
             Self::Aiarmy => Some(Layout::AiArmy),
@@ -73,31 +73,31 @@ impl Format {
 
 /// Write sessions to a file or stdout
 ///
-/// JSON and JSON Lines are complete: imported elsewhere they give the same session,
-/// digest for digest. What looks like a key or a password is redacted, with a mark, and
-/// told; an entry without it cannot be imported, so --reveal leaves it in. Files appear
-/// whole or not at all.
+/// JSON and JSON Lines are complete: imported elsewhere, they produce the same session,
+/// digest for digest. Anything that looks like a key or a password is redacted, marked and
+/// reported; a redacted entry cannot be imported, so --reveal leaves it in. Files are
+/// written completely or not at all.
 #[derive(clap::Args, Debug)]
 pub(crate) struct ExportArgs {
-    /// Which session
+    /// The session
     #[arg(required_unless_present = "all")]
     session: Option<SessionSpec>,
-    /// How [default: as the file's name says, or markdown]
+    /// The format [default: from the file's extension, or markdown]
     #[arg(long, short, value_enum)]
     format: Option<Format>,
     /// The file to write [default: stdout]
     #[arg(long, short, value_name = "FILE")]
     output: Option<PathBuf>,
-    /// Replace the file if it is there
+    /// Replace an existing file
     #[arg(long)]
     force: bool,
-    /// Every session, archived ones too (JSON Lines only)
+    /// Every session, including archived ones (JSON Lines only)
     #[arg(long, conflicts_with = "session")]
     all: bool,
-    /// Leave in what looks like a key or a password, which is redacted otherwise
+    /// Do not redact what looks like a key or a password
     #[arg(long)]
     reveal: bool,
-    /// Write the attachments into this folder instead, a file each
+    /// Write the attachments into this folder instead, one file each
     #[arg(long, value_name = "FOLDER", conflicts_with_all = ["all", "output"])]
     attachments: Option<PathBuf>,
 }
@@ -110,7 +110,7 @@ impl ExportArgs {
                 Some("json") => Format::Json,
                 Some("jsonl" | "ndjson") => Format::Jsonl,
                 Some("html" | "htm") => Format::Html,
-                // Several sessions have one form only.
+                // Only JSON Lines can hold several sessions.
                 None if self.all => Format::Jsonl,
                 _ if json => Format::Json,
                 _ => Format::Markdown,
@@ -140,7 +140,7 @@ pub(crate) async fn run(app: &App, args: ExportArgs) -> Result<()> {
     let file = app.resolve_path(path);
     if file.exists() && !args.force {
         return Err(
-            UserError::invalid(format!("{} is there already", path.display()))
+            UserError::invalid(format!("{} already exists", path.display()))
                 .with_hint("--force replaces it")
                 .into(),
         );
@@ -163,7 +163,7 @@ pub(crate) async fn run(app: &App, args: ExportArgs) -> Result<()> {
     Ok(())
 }
 
-/// Writes the attachments of sessions as files, named after their entry and their name.
+/// Writes the attachments of sessions as files named by entry number and attachment name.
 async fn write_attachments(app: &App, sessions: &[Session], folder: &Path) -> Result<()> {
     let tl = app.tl().await?;
     let folder = app.resolve_path(folder);
@@ -186,7 +186,7 @@ async fn write_attachments(app: &App, sessions: &[Session], folder: &Path) -> Re
         .await?;
         for (seq, attachment) in found {
             let bytes = tl.blob(&attachment.blob).await?;
-            // What it was called elsewhere must not decide where it goes here.
+            // A name from elsewhere must not decide the path here.
             let name = attachment.name.as_deref().unwrap_or("attachment");
             let name = name.replace(['/', '\\'], "-").parse::<Name>();
             let name = name.map_or_else(|_| attachment.blob.short(), |name| name.to_string());
@@ -208,13 +208,13 @@ async fn list_all_sessions(app: &App, format: Format) -> Result<Vec<Session>> {
     }
     let tl = app.tl().await?;
     let mut sessions = Vec::new();
-    // All means all: what is remembered too.
+    // `--all` includes memories.
     let filter = throughline::SessionFilter {
         include_internal: true,
         ..throughline::SessionFilter::default()
     };
-    for card in tl.list_all(&filter).await? {
-        sessions.push(tl.session(&card.id).await?);
+    for info in tl.list_all(&filter).await? {
+        sessions.push(tl.session(&info.id).await?);
     }
     Ok(sessions)
 }
@@ -242,7 +242,7 @@ async fn write_sessions<W: Write>(
     Ok(out)
 }
 
-/// A session as another program keeps it, or as a page.
+/// Writes a session in another program's format, or as an HTML page.
 async fn write_foreign_format<W: Write>(
     app: &App,
     session: &Session,
@@ -263,7 +263,7 @@ async fn write_foreign_format<W: Write>(
     Ok(out)
 }
 
-/// The documents of a reference system, into a folder; one alone may go to stdout.
+/// Writes the documents of a reference system into a folder; a single one may go to stdout.
 async fn write_layout_files(
     app: &App,
     session: &Session,
@@ -277,7 +277,7 @@ async fn write_layout_files(
     match (&args.output, files.as_slice()) {
         (None, [(_, only)]) => app.ui.data(only.trim_end())?,
         (None, _) => {
-            let what = "it is several files";
+            let what = "this format writes several files";
             return Err(UserError::invalid(what)
                 .with_hint("name a folder with -o")
                 .into());
@@ -287,7 +287,7 @@ async fn write_layout_files(
             for (name, _) in files.iter().filter(|_| !args.force) {
                 let path = folder.join(name);
                 if path.exists() {
-                    let what = format!("{} is there already", path.display());
+                    let what = format!("{} already exists", path.display());
                     return Err(UserError::invalid(what)
                         .with_hint("--force replaces it")
                         .into());
@@ -297,7 +297,7 @@ async fn write_layout_files(
                 let path = folder.join(name);
                 let above = path.parent().unwrap_or(&folder);
                 create_private_folder(above)
-                    .with_context(|| format!("{} cannot be made", above.display()))?;
+                    .with_context(|| format!("{} cannot be created", above.display()))?;
                 write_atomically(&path, text.as_bytes())
                     .with_context(|| format!("{} cannot be written", path.display()))?;
                 app.ui.status(format_args!("Wrote {}", path.display()));
@@ -308,17 +308,17 @@ async fn write_layout_files(
     Ok(())
 }
 
-/// What looks like a secret on its way out.
+/// Redacts secrets from exported entries and counts the redactions.
 #[derive(Debug, Default)]
 pub(crate) struct SecretRedactor {
-    /// Whether it is left in.
+    /// Whether secrets are left in.
     pub(crate) reveal: bool,
-    /// How many entries had something that was taken out.
+    /// Number of entries with redactions.
     redacted_count: u64,
 }
 
 impl SecretRedactor {
-    /// What looks like a secret is taken out, unless it is to be left in.
+    /// Creates a redactor; with `reveal`, it leaves entries unchanged.
     pub(crate) fn new(reveal: bool) -> Self {
         Self {
             reveal,
@@ -326,17 +326,17 @@ impl SecretRedactor {
         }
     }
 
-    /// Whether it is left in.
+    /// Returns whether secrets are left in.
     pub(crate) fn reveal(&self) -> bool {
         self.reveal
     }
 
-    /// Tells what was taken out.
+    /// Warns about redacted entries.
     pub(crate) fn report_redactions(&self, app: &App) {
         if self.redacted_count > 0 {
             let found = match self.redacted_count {
-                1 => "one entry had".to_owned(),
-                found => format!("{found} entries had"),
+                1 => "1 entry contained".to_owned(),
+                found => format!("{found} entries contained"),
             };
             app.ui.warn(format_args!(
                 "{found} what looks like a secret, which was redacted; --reveal leaves it in"
@@ -344,7 +344,7 @@ impl SecretRedactor {
         }
     }
 
-    /// The entry as it may be seen.
+    /// Returns the entry, redacted if necessary.
     pub(crate) fn redact(&mut self, stored: StoredEntry) -> StoredEntry {
         match stored.to_redacted() {
             Some(safe) if !self.reveal => {
@@ -369,14 +369,14 @@ async fn write_log<W: Write>(
     let mut out = Some(out);
     let mut writer: Option<LogWriter<W>> = None;
     for session in sessions {
-        let birth = session.header().await?;
-        let card = session.record().await?.info;
+        let header = session.header().await?;
+        let info = session.record().await?.info;
         let writer = match (&mut writer, out.take()) {
             (None, Some(out)) => {
-                writer.insert(LogWriter::new(out, &birth, card.head, &card.digest)?)
+                writer.insert(LogWriter::new(out, &header, info.head, &info.digest)?)
             }
             (Some(writer), _) => {
-                writer.start_session(&birth, card.head, &card.digest)?;
+                writer.start_session(&header, info.head, &info.digest)?;
                 writer
             }
             (None, None) => continue,
@@ -406,11 +406,11 @@ async fn write_log<W: Write>(
     match (writer, out) {
         (Some(writer), _) => Ok(writer.finish()?),
         (None, Some(out)) => Ok(out),
-        (None, None) => Err(UserError::invalid("there is nothing to export").into()),
+        (None, None) => Err(UserError::invalid("no session to export").into()),
     }
 }
 
-/// The attachments an entry names. One that cannot be decoded is written as it is.
+/// Returns the digests of an entry's attachments; none if the entry cannot be decoded.
 fn attachment_digests(stored: &StoredEntry) -> Vec<Digest> {
     let entry = stored.decode();
     entry.map_or_else(
@@ -425,8 +425,8 @@ async fn write_document<W: Write>(
     secrets: &mut SecretRedactor,
     out: W,
 ) -> Result<W> {
-    let card = session.record().await?.info;
-    let mut writer = DocumentWriter::new(out, &session.header().await?, card.head, &card.digest)?;
+    let info = session.record().await?.info;
+    let mut writer = DocumentWriter::new(out, &session.header().await?, info.head, &info.digest)?;
     let mut left_out = 0;
     for_each_entry(session, |entry| {
         left_out += attachment_digests(&entry).len() as u64;
@@ -436,13 +436,13 @@ async fn write_document<W: Write>(
     if left_out > 0 {
         let left_out = pluralize(left_out, "attachment");
         app.ui.warn(format_args!(
-            "{left_out} named but not in it; --format jsonl has the bytes"
+            "{left_out} listed without content; --format jsonl includes it"
         ));
     }
     Ok(writer.finish()?)
 }
 
-/// Every entry of a session, as stored, in order.
+/// Calls a function with every stored entry of a session, in order.
 async fn for_each_entry(
     session: &Session,
     mut each: impl FnMut(StoredEntry) -> Result<()>,
@@ -460,7 +460,7 @@ async fn for_each_entry(
     }
 }
 
-/// The transcript of a session.
+/// Writes the transcript of a session.
 pub(crate) async fn write_transcript<W: Write>(
     app: &App,
     session: &Session,
@@ -486,7 +486,7 @@ pub(crate) async fn write_transcript<W: Write>(
     Ok(writer.finish(summary.as_ref())?)
 }
 
-/// Where the transcript of the session this one was resumed from is, if it was noted.
+/// Returns the path of the transcript this session was resumed from, if recorded.
 async fn previous_transcript(session: &Session) -> Result<Option<String>> {
     let first = session.entries(Seq(1), 1).await?;
     Ok(first.into_iter().next().and_then(|entry| match entry.body {

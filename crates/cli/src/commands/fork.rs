@@ -1,4 +1,4 @@
-//! `tl fork`
+//! `tl fork`: forks a session at an entry.
 
 use anyhow::Result;
 use throughline::{Key, Name, NewSession, Seq, SessionSpec};
@@ -7,19 +7,19 @@ use crate::app::App;
 
 /// Fork a session
 ///
-/// Both share their history up to the fork; neither changes the other after it. Prints
+/// Both share their history up to the fork and are independent after it. Prints
 /// the new session's id.
 #[derive(clap::Args, Debug)]
 pub(crate) struct ForkArgs {
-    /// Which session
+    /// The session
     session: SessionSpec,
-    /// The last entry to share [default: the last there is]
+    /// The last shared entry [default: the session's last]
     #[arg(long)]
     at: Option<Seq>,
-    /// What to call the fork
+    /// Name of the fork
     #[arg(long)]
     name: Option<Name>,
-    /// An agent's stable name for the fork
+    /// A stable key for the fork
     #[arg(long)]
     key: Option<Key>,
 }
@@ -32,8 +32,8 @@ pub(crate) async fn run(app: &App, args: ForkArgs) -> Result<()> {
         ..NewSession::default()
     };
     let fork = session.fork(args.at, new).await?;
-    if let Some(asked) = args.at {
-        super::warn_moved_boundary(app, asked, fork.at);
+    if let Some(requested) = args.at {
+        super::warn_moved_boundary(app, requested, fork.at);
     }
     super::warn_duplicate_name(app, &fork.session).await?;
     if app.ui.json {

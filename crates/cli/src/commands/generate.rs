@@ -1,6 +1,6 @@
-//! `tl generate`: files for packages and the documentation.
+//! `tl generate`: generates files for packages and the documentation.
 //!
-//! Man pages, completions and the command reference come from the definition of the command line, as `--help` does.
+//! Man pages, completions and the command reference are derived from the clap definition, like `--help`.
 
 use std::path::{Path, PathBuf};
 

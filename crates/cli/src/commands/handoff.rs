@@ -1,4 +1,6 @@
-//! `tl handoff`
+//! `tl handoff`: prepares a session for another agent to continue.
+//!
+//! Writes the agent's own session file where it can load one, otherwise a prompt.
 
 use std::path::{Path, PathBuf};
 
@@ -19,14 +21,14 @@ use crate::error_report::UserError;
 use crate::paths::{create_private_folder, write_atomically};
 use crate::session_export;
 
-/// How many tokens a prompt has at most, unless said otherwise.
+/// Default limit of a prompt, in tokens.
 const DEFAULT_BUDGET: u64 = 8_000;
-/// The most bytes one argument of a command may have, on the systems that limit it.
+/// Maximum size of one command-line argument, on systems that limit it.
 const MAX_ARGUMENT_BYTES: usize = 128 * 1024 - 1;
-/// How many entries are looked at for the end of the conversation.
+/// Maximum number of entries read from the end of the conversation.
 const MAX_TAIL_ENTRIES: usize = 400;
 
-/// Who is to go on.
+/// The agent that continues.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum HandoffTarget {
     /// A session file for Claude Code
@@ -41,33 +43,33 @@ enum HandoffTarget {
     Opencode,
     /// A session file for pi
     Pi,
-    /// A prompt for anybody, on stdout
+    /// A prompt for any agent, on stdout
     Prompt,
 }
 
-/// Let another agent go on with a session
+/// Hand a session to another agent
 ///
-/// Prepares what that agent needs: its own session file where it can load one, otherwise a
-/// prompt with the summary, pins, decisions, files and the latest messages, within a
-/// budget. Prints the command to run. A file goes into the other agent's folder only with
-/// --write; what looks like a secret does not go along unless --reveal is given.
+/// Prepares a session file in the agent's own format where it can load one, otherwise a
+/// prompt with the summary, pins, decisions, files and the latest messages, within a budget.
+/// Prints the command to run. Writes into the other agent's folder only with --write;
+/// redacts what looks like a secret unless --reveal is given.
 #[derive(clap::Args, Debug)]
 pub(crate) struct HandoffArgs {
-    /// Which session
+    /// The session
     session: SessionSpec,
-    /// Who goes on
+    /// The agent to hand it to
     #[arg(long, value_enum)]
     to: HandoffTarget,
-    /// Write the session file where that agent looks for it
+    /// Write the session file to the agent's session folder
     #[arg(long)]
     write: bool,
-    /// Replace the file if it is there
+    /// Replace an existing file
     #[arg(long, requires = "write")]
     force: bool,
-    /// At most so many tokens for a prompt
+    /// Maximum tokens of a prompt
     #[arg(long, default_value_t = DEFAULT_BUDGET, value_name = "TOKENS")]
     budget: u64,
-    /// Leave in what looks like a key or a password
+    /// Do not redact what looks like a key or a password
     #[arg(long)]
     reveal: bool,
 }
@@ -87,7 +89,7 @@ pub(crate) async fn run(app: &App, args: HandoffArgs) -> Result<()> {
             write_atomically(&path, prompt.as_bytes())?;
             if prompt.len() > MAX_ARGUMENT_BYTES && args.to != HandoffTarget::Goose {
                 app.ui
-                    .warn("the prompt is longer than a command may be; give a smaller --budget");
+                    .warn("the prompt is too long for a command line; use a smaller --budget");
             }
             let workspace = session.record().await?.info.workspace;
             report_handoff(
@@ -121,7 +123,7 @@ fn report_handoff(app: &App, path: &Path, written: bool, command: &str) -> Resul
         app.ui.status(format_args!("Wrote {}", path.display()));
     } else {
         app.ui.status(format_args!(
-            "Nothing is written yet: --write puts it at {}",
+            "Nothing was written; --write writes {}",
             path.display()
         ));
     }
@@ -129,7 +131,7 @@ fn report_handoff(app: &App, path: &Path, written: bool, command: &str) -> Resul
     Ok(())
 }
 
-/// A session file of the agent's own.
+/// Writes a session file in the agent's format.
 async fn write_session_file(
     app: &App,
     session: &Session,
@@ -137,7 +139,7 @@ async fn write_session_file(
     secrets: &mut SecretRedactor,
 ) -> Result<()> {
     let head = session_export::export_head(app, session, secrets).await?;
-    let (agent, place) = match args.to {
+    let (agent, relative_path) = match args.to {
         HandoffTarget::ClaudeCode => (
             SourceFormat::ClaudeCode,
             ClaudeCodeWriter::<Vec<u8>>::default_path(&head),
@@ -151,20 +153,18 @@ async fn write_session_file(
     let uuid = head.uuid(agent.name());
     let root = agent_import::session_folders(app, agent).into_iter().next();
     let root = root.ok_or_else(|| {
-        UserError::invalid(format!(
-            "there is no home folder in which {agent} keeps sessions"
-        ))
-        .with_hint("set HOME, or hand off with --to prompt")
+        UserError::invalid(format!("no home folder found for {agent}'s sessions"))
+            .with_hint("set HOME, or hand off with --to prompt")
     })?;
-    let path = root.join(place);
+    let path = root.join(relative_path);
     let command = resume_command(args.to, &head, &path);
     if !args.write {
         return report_handoff(app, &path, false, &command);
     }
     if path.exists() && !args.force {
         return Err(
-            UserError::invalid(format!("{} is there already", path.display()))
-                .with_hint("--force replaces it, and what the other agent has added to it")
+            UserError::invalid(format!("{} already exists", path.display()))
+                .with_hint("--force replaces it, including what the other agent added")
                 .into(),
         );
     }
@@ -179,15 +179,15 @@ async fn write_session_file(
     }
     let folder = path.parent().map(PathBuf::from).unwrap_or_default();
     create_private_folder(&folder)
-        .with_context(|| format!("{} cannot be made", folder.display()))?;
+        .with_context(|| format!("{} cannot be created", folder.display()))?;
     write_atomically(&path, &text)
         .with_context(|| format!("{} cannot be written", path.display()))?;
     prepare_return_fork(app, session, agent, &uuid, &path).await?;
     report_handoff(app, &path, true, &command)
 }
 
-/// Makes the fork that what the other agent adds will belong to, and notes that what was
-/// written is known, so that `tl import` brings back nothing but what was added.
+/// Creates the fork that will receive what the other agent adds, and records what was
+/// written as known, so that `tl import` imports only the additions.
 async fn prepare_return_fork(
     app: &App,
     session: &Session,
@@ -236,7 +236,7 @@ fn resume_command(to: HandoffTarget, head: &ExportMetadata, path: &Path) -> Stri
     }
 }
 
-/// The command that starts an agent with a prompt, in the session's folder.
+/// Returns the command that starts an agent with a prompt in the session's folder.
 fn prompt_command(to: HandoffTarget, folder: Option<&str>, prompt: &Path) -> String {
     let prompt = prompt.to_string_lossy();
     let prompt = shell_words::quote(&prompt);
@@ -251,7 +251,7 @@ fn prompt_command(to: HandoffTarget, folder: Option<&str>, prompt: &Path) -> Str
     }
 }
 
-/// What another agent is told so that it can go on.
+/// Builds the prompt with which another agent continues the session.
 async fn build_prompt(
     app: &App,
     session: &Session,
@@ -259,7 +259,7 @@ async fn build_prompt(
     secrets: &mut SecretRedactor,
 ) -> Result<String> {
     let record = session.record().await?;
-    let card = &record.info;
+    let info = &record.info;
     let mut summary = match session.last_summary().await? {
         Some(known) => known.summary,
         None => session.summarize_now().await?,
@@ -268,11 +268,11 @@ async fn build_prompt(
         summary = summary.into_redacted();
     }
     let mut text = format!(
-        "You go on with a conversation that another agent had. Here is what it came to.\n\n\
+        "You continue another agent's conversation. Here is its current state.\n\n\
          Session: {}\n",
-        card.title()
+        info.title()
     );
-    if let Some(folder) = &card.workspace {
+    if let Some(folder) = &info.workspace {
         text.push_str(&format!("Folder: {folder}\n"));
     }
     let noted = |title: &str, items: &mut dyn Iterator<Item = String>| {
@@ -289,25 +289,25 @@ async fn build_prompt(
             throughline::redact(text).into_owned()
         }
     };
-    let standing = &record.state;
-    let pinned: Vec<String> = standing.pins.iter().map(|pin| safe(&pin.text)).collect();
-    summary.facts.retain(|said| !pinned.contains(said));
-    text.push_str(&noted("Always in view", &mut pinned.into_iter()));
-    let decided: Vec<String> = standing.decisions.iter().map(|d| safe(&d.text)).collect();
-    summary.decisions.retain(|said| !decided.contains(said));
-    text.push_str(&noted("Decided", &mut decided.into_iter()));
+    let state = &record.state;
+    let pinned: Vec<String> = state.pins.iter().map(|pin| safe(&pin.text)).collect();
+    summary.facts.retain(|item| !pinned.contains(item));
+    text.push_str(&noted("Pinned facts", &mut pinned.into_iter()));
+    let decided: Vec<String> = state.decisions.iter().map(|d| safe(&d.text)).collect();
+    summary.decisions.retain(|item| !decided.contains(item));
+    text.push_str(&noted("Decisions", &mut decided.into_iter()));
     let fits = |text: &str| Encoding::Rough.count(text) <= budget;
-    let told = plain_summary(&summary);
-    if !told.is_empty() {
-        let mut whole = format!("\n## Summary\n{told}\n");
-        // The summary may take half of it: what was said last matters more.
+    let summary_text = plain_summary(&summary);
+    if !summary_text.is_empty() {
+        let mut whole = format!("\n## Summary\n{summary_text}\n");
+        // The summary may use half of the budget: the latest messages matter more.
         while Encoding::Rough.count(&whole) > budget / 2 && whole.len() > 60 {
             let keep = whole.chars().count() * 3 / 4;
             whole = whole.chars().take(keep).collect::<String>() + " …\n";
         }
         text.push_str(&whole);
     }
-    let end = "\nGo on from there; ask if something is missing.\n";
+    let end = "\nContinue from there; ask if something is missing.\n";
     let mut tail = Vec::new();
     let mut used = text.clone() + end + "\n## The latest messages\n";
     for stored in session
@@ -316,7 +316,7 @@ async fn build_prompt(
         .into_iter()
         .rev()
     {
-        if !standing.is_visible(stored.seq) {
+        if !state.is_visible(stored.seq) {
             continue;
         }
         let Some((who, what)) = secrets
@@ -341,8 +341,7 @@ async fn build_prompt(
     }
     text.push_str(end);
     if !fits(&text) {
-        app.ui
-            .warn("what is pinned and decided alone is more than the budget");
+        app.ui.warn("pins and decisions alone exceed the budget");
     }
     Ok(text)
 }

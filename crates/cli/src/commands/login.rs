@@ -1,4 +1,4 @@
-//! `tl login` and `tl logout`
+//! `tl login` and `tl logout`: store and remove access tokens for servers.
 
 use std::io::{BufRead, IsTerminal, Write};
 
@@ -12,21 +12,20 @@ use crate::error_report::UserError;
 use crate::logins::Logins;
 use crate::markdown::sanitize;
 
-/// Keep a token for a server
+/// Save an access token for a server
 ///
-/// Asks for the token, or reads it from a pipe, tries it, and keeps it in a file of your own
-/// (tokens.toml beside your config.toml). `tl --store https://…`, or `store = "https://…"`
-/// in your config.toml, then works on the sessions you have there. $TL_TOKEN is used instead
-/// where it is set.
+/// Prompts for the token, or reads it from a pipe, verifies it, and saves it in tokens.toml
+/// beside your config.toml. `tl --store https://…`, or `store = "https://…"` in your
+/// config.toml, then uses your sessions on that server. $TL_TOKEN takes precedence if set.
 #[derive(clap::Args, Debug)]
 pub(crate) struct LoginArgs {
     /// The server's address [default: the store]
     server: Option<ServerUrl>,
 }
 
-/// Forget the token for a server
+/// Remove the access token for a server
 ///
-/// It goes on being good: `tl token revoke` on the server takes it back.
+/// The token stays valid: `tl token revoke` on the server revokes it.
 #[derive(clap::Args, Debug)]
 pub(crate) struct LogoutArgs {
     /// The server's address [default: the store]
@@ -52,7 +51,7 @@ pub(crate) async fn run_login(app: &App, args: LoginArgs) -> Result<()> {
     ));
     if app.config.store() != server.to_string() {
         app.ui.status(format_args!(
-            "`--store {server}` works there; `store = \"{server}\"` in {} always does.",
+            "Use `--store {server}`, or set `store = \"{server}\"` in {}.",
             app.paths.user_config.display()
         ));
     }
@@ -63,7 +62,7 @@ pub(crate) fn run_logout(app: &App, args: LogoutArgs) -> Result<()> {
     let server = resolve_server(app, args.server)?;
     if !Logins::read(&app.paths)?.forget(&server)? {
         return Err(UserError {
-            what: format!("there is no token for {server}"),
+            what: format!("no token for {server}"),
             hint: None,
             kind: ErrorKind::NotFound,
         }
@@ -72,12 +71,13 @@ pub(crate) fn run_logout(app: &App, args: LogoutArgs) -> Result<()> {
     if app.ui.json {
         app.ui.json(&json!({"server": server.to_string()}))?;
     } else {
-        app.ui.status(format_args!("Forgot the token for {server}"));
+        app.ui
+            .status(format_args!("Removed the token for {server}"));
     }
     Ok(())
 }
 
-/// The server that was named, or that is the store.
+/// Returns the named server, or the one that is the store.
 fn resolve_server(app: &App, named: Option<ServerUrl>) -> Result<ServerUrl> {
     match (named, app.config.store().parse()?) {
         (Some(server), _) | (None, StoreAddress::Server(server)) => Ok(server),
@@ -87,15 +87,17 @@ fn resolve_server(app: &App, named: Option<ServerUrl>) -> Result<ServerUrl> {
     }
 }
 
-/// A token, which is not shown while it is typed.
+/// Reads a token without echoing it.
 fn read_token(app: &App, server: &ServerUrl) -> Result<BearerToken> {
     let stdin = std::io::stdin();
     let mut line = String::new();
     if stdin.is_terminal() {
         if cfg!(not(unix)) {
-            return Err(UserError::invalid("it would be shown while you type it")
-                .with_hint("`tl login` reads the token from a pipe as well")
-                .into());
+            return Err(
+                UserError::invalid("the token would be visible while you type it")
+                    .with_hint("pipe the token into `tl login` instead")
+                    .into(),
+            );
         }
         let hush = EchoGuard::begin();
         eprint!("Token for {server}: ");
@@ -107,8 +109,8 @@ fn read_token(app: &App, server: &ServerUrl) -> Result<BearerToken> {
         stdin.lock().read_line(&mut line)?;
     }
     BearerToken::new(&line).ok_or_else(|| {
-        UserError::invalid("that cannot be a token")
-            .with_hint("`tl token create --user NAME` on the server makes one")
+        UserError::invalid("this is not a valid token")
+            .with_hint("`tl token create --user NAME` on the server creates one")
             .into()
     })
 }

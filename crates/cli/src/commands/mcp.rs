@@ -1,4 +1,4 @@
-//! `tl mcp`
+//! `tl mcp`: serves sessions and memory over the Model Context Protocol on stdio.
 
 use anyhow::{Context, Result};
 use throughline_mcp::McpServer;
@@ -6,14 +6,14 @@ use throughline_mcp::McpServer;
 use crate::app::App;
 use crate::project;
 
-/// Serve sessions and memory to an agent, by the Model Context Protocol
+/// Serve sessions and memory to an agent over the Model Context Protocol
 ///
-/// Speaks over standard input and output, so it is for an agent to start: register it there
-/// as `tl mcp`. What the agent remembers belongs to the project of the folder it is started
-/// in. `tl serve` has the same at /mcp.
+/// Uses standard input and output, so the agent starts it: register it there as `tl mcp`.
+/// What the agent remembers belongs to the project of the folder it is started in.
+/// `tl serve` offers the same at /mcp.
 #[derive(clap::Args, Debug)]
 pub(crate) struct McpArgs {
-    /// Leave in what looks like a key or a password, which is redacted otherwise
+    /// Do not redact what looks like a key or a password
     #[arg(long)]
     reveal: bool,
 }
@@ -26,5 +26,5 @@ pub(crate) async fn run(app: &App, args: McpArgs) -> Result<()> {
         .with_secrets_revealed(args.reveal)
         .serve_stdio()
         .await
-        .context("the conversation with the agent broke off")
+        .context("the connection to the agent failed")
 }

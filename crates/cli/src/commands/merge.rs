@@ -1,4 +1,4 @@
-//! `tl merge`
+//! `tl merge`: merges a fork into another session.
 
 use anyhow::Result;
 use serde_json::json;
@@ -6,11 +6,10 @@ use throughline::{Error, MergeOutcome, MergeStyle, Seq, Session, SessionSpec};
 
 use crate::app::App;
 
-/// Merge a fork into the session it came from
+/// Merge a fork into its origin
 ///
-/// If that session has not moved since, the fork's entries become its own, number by
-/// number. Otherwise say what to do: --append or --summary. Merging the same again
-/// changes nothing.
+/// If that session has no newer entries, it fast-forwards to the fork. Otherwise choose
+/// --append or --summary. Repeating a merge changes nothing.
 #[derive(clap::Args, Debug)]
 pub(crate) struct MergeArgs {
     /// The fork
@@ -18,15 +17,15 @@ pub(crate) struct MergeArgs {
     /// The session to merge into [default: the one it was forked from]
     #[arg(long, value_name = "SESSION")]
     into: Option<SessionSpec>,
-    /// Append the fork's messages after what is there
+    /// Append the fork's messages after the existing entries
     #[arg(long, conflicts_with = "summary")]
     append: bool,
-    /// Append one entry that tells what came of the fork
+    /// Append one entry that summarizes the fork
     #[arg(long, value_name = "TEXT")]
     summary: Option<String>,
 }
 
-/// What was merged into, and what became of it.
+/// The target of a merge and its outcome.
 pub(crate) struct MergeReport {
     pub(crate) into: Session,
     merged: MergeOutcome,
@@ -34,16 +33,16 @@ pub(crate) struct MergeReport {
 }
 
 impl MergeReport {
-    /// What a person is told.
+    /// Describes the outcome for the terminal.
     pub(crate) fn describe(&self) -> String {
         let head = self.head;
         match self.merged {
-            MergeOutcome::UpToDate => "It has everything already".to_owned(),
+            MergeOutcome::UpToDate => "Already up to date".to_owned(),
             MergeOutcome::FastForwarded { entries } => {
                 format!("Fast-forwarded by {entries} to entry {head}")
             }
             MergeOutcome::Appended { entries } => format!("Appended {entries}, up to entry {head}"),
-            MergeOutcome::Summarized => format!("Noted as entry {head}"),
+            MergeOutcome::Summarized => format!("Added the summary as entry {head}"),
         }
     }
 }
@@ -68,15 +67,15 @@ pub(crate) async fn run(app: &App, args: MergeArgs) -> Result<()> {
     Ok(())
 }
 
-/// Merges, without a word.
+/// Merges without printing anything.
 pub(crate) async fn merge(app: &App, args: MergeArgs) -> Result<MergeReport> {
     let fork = app.session(&args.fork).await?;
     let into = match &args.into {
         Some(spec) => app.session(spec).await?,
         None => {
-            let card = fork.record().await?.info;
-            let Some(parent) = card.lineage.parent() else {
-                return Err(Error::NoOrigin(card.id).into());
+            let info = fork.record().await?.info;
+            let Some(parent) = info.lineage.parent() else {
+                return Err(Error::NoOrigin(info.id).into());
             };
             app.tl().await?.session(parent).await?
         }

@@ -1,4 +1,4 @@
-//! `tl migrate-store`
+//! `tl migrate-store`: copies a whole store into another.
 
 use std::process::ExitCode;
 
@@ -9,17 +9,17 @@ use throughline::{MigrationReport, StoreAddress};
 use crate::app::App;
 use crate::error_report::UserError;
 
-/// Copy a whole store into another
+/// Copy a whole store into another one
 ///
-/// Everybody's sessions, forks, trash, projects and attachments, while it is in use; then
-/// both are compared digest by digest. Can be stopped, and run again to bring over what
-/// came since: `tl migrate-store sqlite:sessions.db postgres://tl@db/tl`. Exits with 6 if
-/// anything is not the same.
+/// Copies all owners' sessions, forks, trash, projects and attachments while the store is in
+/// use, then compares both digest by digest. Can be stopped and run again to copy newer
+/// entries: `tl migrate-store sqlite:sessions.db postgres://tl@db/tl`. Exits with 6 if
+/// anything differs.
 #[derive(clap::Args, Debug)]
 pub(crate) struct MigrateStoreArgs {
     /// The store to copy
     from: String,
-    /// The store to copy it into, which is made if it is not there
+    /// The store to copy into, created if it does not exist
     to: String,
 }
 
@@ -31,9 +31,9 @@ pub(crate) async fn run(app: &App, args: MigrateStoreArgs) -> Result<ExitCode> {
     for address in [&from, &to] {
         if let StoreAddress::Server(server) = address {
             return Err(UserError::invalid(format!(
-                "{server} keeps its store for everybody there: it is copied where it is kept"
+                "{server} is shared by several users: migrate its store on the server itself"
             ))
-            .with_hint("`tl export --format jsonl` and `tl import` bring over your own sessions")
+            .with_hint("`tl export --format jsonl` and `tl import` copy your own sessions")
             .into());
         }
     }
@@ -76,7 +76,7 @@ fn print_report(app: &App, migrated: &MigrationReport) -> Result<ExitCode> {
             ))?;
         }
         app.ui.status(format_args!(
-            "{} of {}, {} entries the same in both; {} brought over now",
+            "{} of {}, {} entries identical in both; {} copied now",
             pluralize(migrated.sessions, "session"),
             pluralize(migrated.owners, "owner"),
             format_thousands(migrated.entries),
@@ -84,13 +84,13 @@ fn print_report(app: &App, migrated: &MigrationReport) -> Result<ExitCode> {
         ));
         if migrated.missing_blobs > 0 {
             app.ui.warn(format_args!(
-                "{} that entries name are not in the store",
+                "{} referenced by entries are missing from the store",
                 pluralize(migrated.missing_blobs, "attachment")
             ));
         }
         if !same {
             app.ui
-                .status("The copy is not whole: run it again, or see `tl doctor`.");
+                .status("The copy is incomplete: run the command again, or run `tl doctor`.");
         }
     }
     Ok(if same {

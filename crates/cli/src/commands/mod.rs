@@ -1,4 +1,4 @@
-//! The commands, a file each.
+//! The subcommands of `tl`, one file each, and what they share.
 
 pub(crate) mod append;
 mod archive;
@@ -55,7 +55,7 @@ use crate::app::App;
 use crate::chat;
 use crate::markdown::sanitize;
 
-/// What can be asked for.
+/// A subcommand.
 #[derive(clap::Subcommand, Debug)]
 pub(crate) enum Command {
     Chat(chat::ChatArgs),
@@ -113,17 +113,17 @@ pub(crate) enum Command {
     Generate(generate::GenerateArgs),
 }
 
-/// Go on with a session
+/// Resume a session
 ///
-/// Shows where you were and opens the chat there. Without a session, choose from a list.
+/// Shows where you left off and opens the chat there. Without a session, shows a list.
 #[derive(clap::Args, Debug)]
 pub(crate) struct ResumeArgs {
-    /// Which session
+    /// The session
     session: Option<SessionSpec>,
 }
 
 impl Command {
-    /// Whether it changes nothing, and so has no business making a store.
+    /// Returns whether the command only reads, so that it does not create a store.
     pub(crate) fn is_read_only(&self) -> bool {
         match self {
             Self::Memory(args) => return args.is_read_only(),
@@ -145,8 +145,8 @@ impl Command {
 }
 
 impl Command {
-    /// What is done where nothing was asked for: the chat where there is somebody to talk
-    /// with, a listing elsewhere.
+    /// Returns the command to run when none is given: the chat on a terminal, a listing
+    /// elsewhere.
     pub(crate) fn default_command(args: chat::ChatArgs, terminal: bool) -> Self {
         if terminal || !args.is_empty() {
             Self::Chat(args)
@@ -156,7 +156,7 @@ impl Command {
     }
 }
 
-/// Does what was asked for.
+/// Runs a command.
 pub(crate) async fn run(app: &App, command: Command) -> Result<ExitCode> {
     match command {
         Command::Chat(args) => return chat::run(app, args).await,
@@ -215,39 +215,39 @@ pub(crate) async fn run(app: &App, command: Command) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Tells that something was done to a session: as JSON, its id and the new entry.
+/// Reports a change to a session: as JSON, its id and the new entry.
 async fn report_entry(app: &App, session: &Session, entry: &Entry) -> Result<()> {
     if app.ui.json {
-        let card = session.record().await?.info;
+        let info = session.record().await?.info;
         app.ui.json(&json!({
-            "id": card.id,
-            "name": card.name,
-            "tags": card.tags,
+            "id": info.id,
+            "name": info.name,
+            "tags": info.tags,
             "seq": entry.seq,
         }))?;
     } else {
-        let card = session.record().await?.info;
+        let info = session.record().await?.info;
         app.ui.status(format_args!(
             "{}: {}",
-            sanitize(card.title()),
+            sanitize(info.title()),
             describe_entry(entry)
         ));
     }
     Ok(())
 }
 
-/// Text that says something.
+/// Parses text that must not be blank.
 fn parse_non_empty(text: &str) -> Result<String, String> {
     match text.trim() {
-        "" => Err("there is nothing in it".to_owned()),
+        "" => Err("it is empty".to_owned()),
         text => Ok(text.to_owned()),
     }
 }
 
-/// Warns of a name that others have too: it will not do to name the session by.
+/// Warns if other sessions have the same name, because it is then ambiguous.
 async fn warn_duplicate_name(app: &App, session: &Session) -> Result<()> {
-    let card = session.record().await?.info;
-    let Some(name) = &card.name else {
+    let info = session.record().await?.info;
+    let Some(name) = &info.name else {
         return Ok(());
     };
     let tl = app.tl().await?;
@@ -256,45 +256,45 @@ async fn warn_duplicate_name(app: &App, session: &Session) -> Result<()> {
         .find_candidates(tl.owner(), name.as_str(), 10)
         .await?;
     let others = found.iter().filter(|other| {
-        !other.trashed && other.info.id != card.id && other.info.name.as_ref() == Some(name)
+        !other.trashed && other.info.id != info.id && other.info.name.as_ref() == Some(name)
     });
     if others.count() > 0 {
         app.ui.warn(format_args!(
-            "another session is called {name} too; use the id to name it"
+            "another session is also named {name}; use the id to refer to it"
         ));
     }
     Ok(())
 }
 
-/// What an entry did, in a few words.
+/// Describes in a few words what an entry changed.
 fn describe_entry(entry: &Entry) -> String {
     let tags = |tags: &[Tag]| tags.iter().map(Tag::as_str).collect::<Vec<_>>().join(", ");
     match &entry.body {
         Body::Renamed {
             name: Some(name), ..
         } => format!("Named {name}"),
-        Body::Renamed { name: None, .. } => "Has no name now".to_owned(),
+        Body::Renamed { name: None, .. } => "Removed the name".to_owned(),
         Body::Described {
             description: Some(_),
         } => "Described".to_owned(),
-        Body::Described { description: None } => "Has no description now".to_owned(),
+        Body::Described { description: None } => "Removed the description".to_owned(),
         Body::Tagged { tags: added } => format!("Tagged {}", tags(added)),
         Body::Untagged { tags: removed } => format!("Untagged {}", tags(removed)),
         Body::Pinned { .. } => format!("Pinned as entry {}", entry.seq),
         Body::Unpinned { .. } => "Unpinned".to_owned(),
-        Body::Decided { .. } => format!("Decided, as entry {}", entry.seq),
+        Body::Decided { .. } => format!("Recorded the decision as entry {}", entry.seq),
         Body::ContextSet {
             document, content, ..
         } => match content {
             Some(_) => format!("Document {document} set"),
             None => format!("Document {document} removed"),
         },
-        Body::Cleared => "Cleared; `show --all` still has everything".to_owned(),
+        Body::Cleared => "Cleared; `show --all` still shows everything".to_owned(),
         body => format!("Entry {}: {}", entry.seq, body.kind()),
     }
 }
 
-/// Tells that something was done to several sessions.
+/// Reports a change to several sessions.
 fn report_sessions(app: &App, what: &str, ids: &[SessionId]) -> Result<()> {
     if app.ui.json {
         app.ui.json(&json!({"sessions": ids}))?;
@@ -306,7 +306,7 @@ fn report_sessions(app: &App, what: &str, ids: &[SessionId]) -> Result<()> {
     Ok(())
 }
 
-/// All the sessions that were meant, or none if one is not there.
+/// Resolves all sessions, or fails if one does not exist.
 async fn resolve_sessions(app: &App, specs: &[SessionSpec]) -> Result<Vec<Session>> {
     let mut sessions = Vec::new();
     for spec in specs {
@@ -315,11 +315,11 @@ async fn resolve_sessions(app: &App, specs: &[SessionSpec]) -> Result<Vec<Sessio
     Ok(sessions)
 }
 
-/// Tells that a cut was moved so as not to part a tool's call from its result.
-fn warn_moved_boundary(app: &App, asked: Seq, got: Seq) {
-    if asked != got {
+/// Warns that a cut was moved so as not to separate a tool call from its result.
+fn warn_moved_boundary(app: &App, requested: Seq, actual: Seq) {
+    if requested != actual {
         app.ui.warn(format_args!(
-            "entry {asked} is inside a tool call whose result comes at {got}: cut there instead"
+            "entry {requested} is inside a tool call whose result comes at {actual}; cut there instead"
         ));
     }
 }

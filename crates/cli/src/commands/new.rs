@@ -1,4 +1,4 @@
-//! `tl new`
+//! `tl new`: creates a session.
 
 use anyhow::Result;
 use throughline::{AgentRef, Key, Name, NewSession, SessionId, Tag};
@@ -6,21 +6,21 @@ use throughline::{AgentRef, Key, Name, NewSession, SessionId, Tag};
 use crate::app::App;
 use crate::project;
 
-/// Make a session
+/// Create a session
 ///
 /// Prints its id. The session belongs to the project of the working folder.
 #[derive(clap::Args, Debug)]
 pub(crate) struct NewArgs {
-    /// What to call it
+    /// Name of the session
     #[arg(long)]
     name: Option<Name>,
-    /// Its id [default: made from the time]
+    /// Its id [default: generated]
     #[arg(long)]
     id: Option<SessionId>,
-    /// An agent's stable name for it: if a session has it, that one is printed
+    /// A stable key: if a session with it exists, that one is printed
     #[arg(long)]
     key: Option<Key>,
-    /// The agent it is with
+    /// The agent
     #[arg(long)]
     agent: Option<String>,
     /// The file that describes the agent
@@ -29,7 +29,7 @@ pub(crate) struct NewArgs {
     /// Tag it (may be repeated)
     #[arg(long)]
     tag: Vec<Tag>,
-    /// Do not note the project and working folder
+    /// Do not record the project and working folder
     #[arg(long)]
     no_project: bool,
 }
@@ -57,7 +57,7 @@ pub(crate) async fn run(app: &App, args: NewArgs) -> Result<()> {
     print_session(app, &session, existed).await
 }
 
-/// Notes where a session is made.
+/// Sets the project and working folder of a new session.
 pub(crate) async fn assign_project(app: &App, new: &mut NewSession) -> Result<()> {
     let folder = &app.paths.working_folder;
     let tl = app.tl().await?;
@@ -68,15 +68,15 @@ pub(crate) async fn assign_project(app: &App, new: &mut NewSession) -> Result<()
     Ok(())
 }
 
-/// Prints a session that was made or found.
+/// Prints a session that was created or found.
 pub(crate) async fn print_session(
     app: &App,
     session: &throughline::Session,
     existed: bool,
 ) -> Result<()> {
     if app.ui.json {
-        let card = session.record().await?.info;
-        let mut value = serde_json::to_value(card)?;
+        let info = session.record().await?.info;
+        let mut value = serde_json::to_value(info)?;
         value["existed"] = existed.into();
         app.ui.json(&value)?;
     } else {

@@ -1,4 +1,4 @@
-//! `tl open`
+//! `tl open`: finds or creates the session with a key.
 
 use anyhow::Result;
 use throughline::{AgentRef, Key, Name, NewSession};
@@ -7,10 +7,10 @@ use super::new;
 use crate::app::App;
 use crate::error_report::UserError;
 
-/// Find the session with a key, or make it
+/// Find or create the session with a key
 ///
-/// The same key always gives the same session: an agent that asks again after a crash
-/// goes on where it was. --feature and --agent (with --task and --state) build the keys
+/// The same key always opens the same session, so an agent can continue where it was after a
+/// crash. --feature and --agent (with --task and --state) build the keys
 /// AGENT-feature-FEATURE and AGENT-task-FEATURE-TASK-STATE.
 #[derive(clap::Args, Debug)]
 pub(crate) struct OpenArgs {
@@ -29,7 +29,7 @@ pub(crate) struct OpenArgs {
     /// The state of the task: in_dev, in_qa, ready_for_merge, or any other
     #[arg(long, requires = "task")]
     state: Option<String>,
-    /// What to call it, if it is made
+    /// Name of the session, if it is created
     #[arg(long)]
     name: Option<Name>,
 }
@@ -41,7 +41,11 @@ pub(crate) async fn run(app: &App, args: OpenArgs) -> Result<()> {
             (Some(task), Some(state)) => Key::task(agent, feature, task, state)?,
             _ => Key::feature(agent, feature)?,
         },
-        _ => return Err(UserError::invalid("a key or a feature and an agent are needed").into()),
+        _ => {
+            return Err(
+                UserError::invalid("either a key, or a feature and an agent, is required").into(),
+            );
+        }
     };
     let mut new = NewSession {
         key: Some(key),

@@ -1,26 +1,26 @@
-//! `tl pin` and `tl unpin`
+//! `tl pin` and `tl unpin`: add and remove pinned facts of a session.
 
 use anyhow::Result;
 use throughline::SessionSpec;
 
 use crate::app::App;
 
-/// Keep a fact always in view
+/// Pin a fact
 ///
 /// Pinned facts are part of every request and survive every compaction.
 #[derive(clap::Args, Debug)]
 pub(crate) struct PinArgs {
-    /// Which session
+    /// The session
     session: SessionSpec,
     /// The fact
     #[arg(value_parser = super::parse_non_empty)]
     text: String,
 }
 
-/// Take a pin back
+/// Remove a pin
 #[derive(clap::Args, Debug)]
 pub(crate) struct UnpinArgs {
-    /// Which session
+    /// The session
     session: SessionSpec,
     /// The pin: the number of its entry, or its text
     pin: String,

@@ -1,4 +1,4 @@
-//! `tl purge`
+//! `tl purge`: applies the retention settings for trash and session count.
 
 use anyhow::Result;
 use serde_json::json;
@@ -9,19 +9,19 @@ use crate::app::App;
 use crate::error_report::UserError;
 use crate::time::parse_duration;
 
-/// Empty the trash of what is old, and put into it what is too many
+/// Delete old trash and trash excess sessions
 ///
-/// Removes for good what has been in the trash for longer than the grace period, then
-/// moves to the trash what is beyond the number of sessions to keep. Tells what it did.
+/// Permanently deletes sessions that have been in the trash for longer than the grace
+/// period, then moves sessions beyond the maximum number to the trash. Lists both.
 #[derive(clap::Args, Debug)]
 pub(crate) struct PurgeArgs {
-    /// The grace period: 30d, 12h, 0d for all [default: trash_grace of the configuration]
+    /// The grace period: 30d, 12h, 0d for all [default: the setting trash_grace]
     #[arg(long, value_name = "AGE")]
     older_than: Option<String>,
-    /// Sessions to keep in use [default: max_sessions of the configuration]
+    /// Maximum number of sessions [default: the setting max_sessions]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     max_sessions: Option<u32>,
-    /// Only tell what would be done
+    /// Only show what would be done
     #[arg(long)]
     dry_run: bool,
 }
@@ -42,8 +42,8 @@ pub(crate) async fn run(app: &App, args: PurgeArgs) -> Result<()> {
     };
     let purged = app.tl().await?.purge(purge).await?;
     if app.ui.json {
-        let ids = |cards: &[SessionInfo]| -> Vec<_> {
-            cards.iter().map(|card| card.id.clone()).collect()
+        let ids = |infos: &[SessionInfo]| -> Vec<_> {
+            infos.iter().map(|info| info.id.clone()).collect()
         };
         app.ui.json(&json!({
             "removed": ids(&purged.removed),
@@ -58,18 +58,18 @@ pub(crate) async fn run(app: &App, args: PurgeArgs) -> Result<()> {
     } else {
         ("Removed", "Moved")
     };
-    for card in &purged.removed {
+    for info in &purged.removed {
         app.ui.data(format_args!(
-            "{would}{removed} for good: {} {}",
-            card.id,
-            name(card)
+            "{would}{removed} permanently: {} {}",
+            info.id,
+            name(info)
         ))?;
     }
-    for card in &purged.trashed {
+    for info in &purged.trashed {
         app.ui.data(format_args!(
             "{would}{trashed} to the trash: {} {}",
-            card.id,
-            name(card)
+            info.id,
+            name(info)
         ))?;
     }
     if purged.removed.is_empty() && purged.trashed.is_empty() {
@@ -77,12 +77,13 @@ pub(crate) async fn run(app: &App, args: PurgeArgs) -> Result<()> {
     } else {
         let removed = pluralize(purged.removed.len() as u64, "session");
         let trashed = pluralize(purged.trashed.len() as u64, "session");
-        app.ui
-            .status(format_args!("{removed} for good, {trashed} to the trash"));
+        app.ui.status(format_args!(
+            "{removed} removed permanently, {trashed} moved to the trash"
+        ));
     }
     Ok(())
 }
 
-fn name(card: &SessionInfo) -> &str {
-    card.name.as_ref().map_or("", |name| name.as_str())
+fn name(info: &SessionInfo) -> &str {
+    info.name.as_ref().map_or("", |name| name.as_str())
 }

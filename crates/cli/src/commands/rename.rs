@@ -1,19 +1,19 @@
-//! `tl rename`
+//! `tl rename`: sets or removes a session's name.
 
 use anyhow::Result;
 use throughline::SessionSpec;
 
 use crate::app::App;
 
-/// Give a session a name
+/// Rename a session
 #[derive(clap::Args, Debug)]
 pub(crate) struct RenameArgs {
-    /// Which session
+    /// The session
     session: SessionSpec,
-    /// The new name, which is made lowercase with dashes
+    /// The new name, converted to lowercase with dashes
     #[arg(required_unless_present = "remove")]
     name: Option<String>,
-    /// Take the name away
+    /// Remove the name
     #[arg(long, conflicts_with = "name")]
     remove: bool,
 }

@@ -1,4 +1,4 @@
-//! `tl restore-backup`
+//! `tl restore-backup`: replaces the store's content with a backup.
 
 use std::path::{Path, PathBuf};
 
@@ -12,14 +12,14 @@ use crate::error_report::UserError;
 
 /// Restore a backup into the store while it is in use
 ///
-/// Checks the whole backup first. Servers may go on running: they see either everything from
-/// before or everything that was restored. What the store held until now is kept in a file
-/// beside it. The search index is rebuilt when it is next used.
+/// Verifies the whole backup first. Servers can keep running: they see either the old or the
+/// restored content. The old content is saved in a file beside the store. The search index
+/// is rebuilt on next use.
 #[derive(clap::Args, Debug)]
 pub(crate) struct RestoreBackupArgs {
-    /// The file that `tl backup` made
+    /// The file that `tl backup` wrote
     file: PathBuf,
-    /// Restore it even if it is a backup of another store
+    /// Restore even a backup of another store
     #[arg(long)]
     force: bool,
 }
@@ -28,16 +28,14 @@ pub(crate) fn run(app: &App, args: &RestoreBackupArgs) -> Result<()> {
     let StoreAddress::Sqlite(store) = app.config.store().parse()? else {
         return Err(
             UserError::invalid("only a store in a file can be restored by this command")
-                .with_hint(
-                    "use the tools of PostgreSQL, or run it where the server keeps its store",
-                )
+                .with_hint("use PostgreSQL's tools, or run this command on the server")
                 .into(),
         );
     };
     let (store, file) = (app.resolve_path(&store), app.resolve_path(&args.file));
     if !file.is_file() {
         return Err(UserError {
-            what: format!("there is no file {}", args.file.display()),
+            what: format!("{} does not exist", args.file.display()),
             hint: None,
             kind: ErrorKind::NotFound,
         }
@@ -78,18 +76,18 @@ pub(crate) fn run(app: &App, args: &RestoreBackupArgs) -> Result<()> {
     ));
     if let Some(replaced) = &report.replaced {
         app.ui.status(format_args!(
-            "What the store held before is in {}",
+            "The previous content is in {}",
             replaced.display()
         ));
     }
     if !report.in_place {
         app.ui
-            .status("The store's file is a new one: restart servers that were running.");
+            .status("The store is now a new file: restart running servers.");
     }
     Ok(())
 }
 
-/// A name beside the store that nothing has yet.
+/// Returns an unused file name beside the store.
 fn name_for_replaced(store: &Path) -> PathBuf {
     let now = throughline::SystemEnvironment.now();
     let name = format!(
@@ -109,12 +107,12 @@ fn name_for_replaced(store: &Path) -> PathBuf {
 fn restore_error(error: &RestoreError) -> anyhow::Error {
     let hint = match &error {
         RestoreError::Damaged { file, .. } => Some(format!(
-            "`tl --store sqlite:{} doctor --salvage FILE` gets what is readable out of it",
+            "`tl --store sqlite:{} doctor --salvage FILE` recovers what is readable",
             file.display()
         )),
-        RestoreError::OtherStore { .. } => Some("--force restores it all the same".to_owned()),
+        RestoreError::OtherStore { .. } => Some("--force restores it anyway".to_owned()),
         RestoreError::InUse { .. } => Some("stop them and try again".to_owned()),
-        RestoreError::NotABackup { .. } => Some("`tl backup FILE` makes one".to_owned()),
+        RestoreError::NotABackup { .. } => Some("`tl backup FILE` creates one".to_owned()),
         _ => None,
     };
     let mut what = error.to_string();

@@ -1,4 +1,4 @@
-//! `tl rewind`
+//! `tl rewind`: hides the messages after an entry from the model.
 
 use anyhow::Result;
 use serde_json::json;
@@ -6,14 +6,15 @@ use throughline::{Seq, SessionSpec};
 
 use crate::app::App;
 
-/// Take back what was said after an entry
+/// Rewind a session to an entry
 ///
-/// The model no longer sees it; `tl show --all` still does. Pins, names and tags stay.
+/// The model no longer sees later messages; `tl show --all` still shows them. Pins, names and
+/// tags stay.
 #[derive(clap::Args, Debug)]
 pub(crate) struct RewindArgs {
-    /// Which session
+    /// The session
     session: SessionSpec,
-    /// The last entry that still counts
+    /// The last entry to keep
     #[arg(long)]
     to: Seq,
 }
@@ -26,7 +27,7 @@ pub(crate) async fn run(app: &App, args: RewindArgs) -> Result<()> {
         app.ui.json(&json!({"id": session.id(), "to": to}))?;
     } else {
         app.ui.status(format_args!(
-            "Rewound to entry {to}; `show --all` has the rest"
+            "Rewound to entry {to}; `show --all` shows the rest"
         ));
     }
     Ok(())

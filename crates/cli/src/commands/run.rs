@@ -1,4 +1,4 @@
-//! `tl run`
+//! `tl run`: starts another agent's program and imports its session while it runs.
 
 use std::process::{Command, ExitCode};
 
@@ -11,20 +11,20 @@ use crate::app::App;
 use crate::error_report::UserError;
 use crate::threads::spawn_thread;
 
-/// Start another agent and keep what it says
+/// Run another agent and record its session
 ///
-/// Starts the agent's own program with the arguments given and follows what it writes, so
-/// that the session is here from its first message on. Ends as the program ends.
+/// Starts the agent's program with the given arguments and imports what it writes from the
+/// first message on. Exits with the program's exit code.
 #[derive(clap::Args, Debug)]
 pub(crate) struct RunArgs {
     /// claude-code, codex, gemini, opencode, goose, pi, aider or llm
     agent: SourceFormat,
-    /// What to give to it
+    /// Arguments for the program
     #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
     arguments: Vec<String>,
 }
 
-/// The program of an agent.
+/// Returns the executable name of an agent.
 pub(crate) fn program(agent: SourceFormat) -> Option<&'static str> {
     match agent {
         SourceFormat::ClaudeCode => Some("claude"),
@@ -49,7 +49,7 @@ pub(crate) fn program(agent: SourceFormat) -> Option<&'static str> {
 
 pub(crate) async fn run(app: &App, args: RunArgs) -> Result<ExitCode> {
     let Some(program) = program(args.agent) else {
-        let what = format!("{} is not a program that could be started", args.agent);
+        let what = format!("{} is not a program that can be started", args.agent);
         return Err(UserError::invalid(what).into());
     };
     let mut following = AgentFollower::start(app, vec![args.agent], Vec::new()).await?;
@@ -60,7 +60,7 @@ pub(crate) async fn run(app: &App, args: RunArgs) -> Result<ExitCode> {
     let mut child = started.map_err(|error| UserError {
         what: format!("{program} cannot be started: {error}"),
         hint: Some(format!(
-            "install {program}, or see whether it is on the PATH"
+            "install {program}, or check that it is on the PATH"
         )),
         kind: throughline::ErrorKind::NotFound,
     })?;
@@ -68,7 +68,7 @@ pub(crate) async fn run(app: &App, args: RunArgs) -> Result<ExitCode> {
     spawn_thread("waiting for the program", move || {
         let _ = sender.send(child.wait());
     })?;
-    // A key that interrupts is meant for the program in front; it says when it ends.
+    // Ctrl-C is meant for the child program, which decides when to exit.
     let ignored = tokio::spawn(async {
         loop {
             if tokio::signal::ctrl_c().await.is_err() {
@@ -80,7 +80,7 @@ pub(crate) async fn run(app: &App, args: RunArgs) -> Result<ExitCode> {
         tokio::select! {
             status = &mut ended => break status,
             () = following.wait_for_change() => {
-                // Talk would spoil the other program's screen.
+                // Status messages would corrupt the other program's screen.
                 following.import_changes(app).await?;
             }
         }

@@ -1,4 +1,4 @@
-//! `tl doctor --salvage`
+//! `tl doctor --salvage`: copies everything readable from a damaged store into a new one.
 
 use std::path::Path;
 use std::process::ExitCode;
@@ -11,7 +11,7 @@ use throughline::{SalvageReport, Seq, StoreAddress};
 use crate::app::{App, store_exists};
 use crate::error_report::UserError;
 
-/// Gets everything readable out of the store's file into a new one.
+/// Copies everything readable from the store's file into a new one.
 pub(crate) async fn run(app: &App, into: &Path) -> Result<ExitCode> {
     let StoreAddress::Sqlite(damaged) = app.config.store().parse()? else {
         return Err(UserError::invalid("only a store in a file can be salvaged").into());
@@ -28,7 +28,7 @@ pub(crate) async fn run(app: &App, into: &Path) -> Result<ExitCode> {
     let file = app.resolve_path(into);
     if file.exists() {
         return Err(
-            UserError::invalid(format!("{} is there already", into.display()))
+            UserError::invalid(format!("{} already exists", into.display()))
                 .with_hint("choose another name; nothing is overwritten")
                 .into(),
         );
@@ -47,7 +47,7 @@ pub(crate) async fn run(app: &App, into: &Path) -> Result<ExitCode> {
 }
 
 fn print_report(app: &App, into: &Path, salvaged: &SalvageReport) -> Result<ExitCode> {
-    // A note tells of something that is not as it was.
+    // A note reports something that differs from the original.
     let ok = salvaged.lost.is_empty() && salvaged.notes.is_empty();
     if app.ui.json {
         let mut report = serde_json::to_value(salvaged)?;

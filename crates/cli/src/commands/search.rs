@@ -1,4 +1,4 @@
-//! `tl search`
+//! `tl search`: full-text and semantic search over all sessions.
 
 use std::time::Duration;
 
@@ -17,28 +17,28 @@ use crate::semantic::SemanticModel;
 use crate::time::format_time;
 use crate::ui::truncate;
 
-/// How long a search waits for the index before it answers with what there is.
+/// How long a search waits for the index before it returns what is indexed.
 const INDEX_TIMEOUT: Duration = Duration::from_secs(20);
 
-/// Find anything ever said
+/// Search all sessions
 ///
-/// Searches every session by words and by meaning. In the query, "quoted words" must
-/// stand together, and session: role: tag: project: agent: author: file: before: after:
-/// narrow it. Without a query, opens a finder that searches as you type.
+/// Searches by words and by meaning. In the query, "quoted words" match as a phrase, and
+/// session: role: tag: project: agent: author: file: before: after: filter the results.
+/// Without a query, opens a finder that searches as you type.
 #[derive(clap::Args, Debug)]
 pub(crate) struct SearchArgs {
-    /// What to look for
+    /// The query
     query: Vec<String>,
     /// By words (text), by meaning (semantic), or by both (hybrid)
     #[arg(long, default_value = "hybrid", value_parser = parse_mode)]
     mode: Mode,
-    /// What compares by meaning, this time: static, minilm or PROVIDER/MODEL
+    /// The semantic model for this search: static, minilm or PROVIDER/MODEL
     #[arg(long, value_name = "MODEL")]
     semantic: Option<SemanticModel>,
-    /// At most so many hits
+    /// Maximum number of hits
     #[arg(long, default_value_t = 20, value_parser = clap::value_parser!(u16).range(1..=1000))]
     limit: u16,
-    /// So many messages before and after each hit
+    /// Number of messages to show before and after each hit
     #[arg(long, value_name = "N", default_value_t = 0, value_parser = clap::value_parser!(u8).range(0..=20))]
     context: u8,
     /// Only in this session
@@ -50,7 +50,7 @@ pub(crate) struct SearchArgs {
     /// Only in sessions with this tag (may be repeated)
     #[arg(long)]
     tag: Vec<String>,
-    /// Only in sessions of this project: its name or id, or `.` for the one of this folder
+    /// Only in sessions of this project: its name or id, or `.` for the working folder's
     #[arg(long)]
     project: Option<String>,
     /// Only in sessions of this agent
@@ -59,7 +59,7 @@ pub(crate) struct SearchArgs {
     /// Only by this author
     #[arg(long)]
     author: Option<String>,
-    /// Only about files with this in their path
+    /// Only messages about files whose path contains this
     #[arg(long)]
     file: Option<String>,
     /// Only before a day: 2026-11-15, 2026-11, yesterday, 7d
@@ -68,7 +68,7 @@ pub(crate) struct SearchArgs {
     /// Only on or after a day
     #[arg(long, value_name = "WHEN")]
     after: Option<String>,
-    /// Answer at once, with what is indexed by now
+    /// Do not wait for the index; search what is indexed so far
     #[arg(long)]
     no_wait: bool,
 }
@@ -83,7 +83,7 @@ fn parse_mode(text: &str) -> Result<Mode, String> {
 }
 
 impl SearchArgs {
-    /// What was typed, with the flags as the filters they stand for.
+    /// Returns the query with the flags appended as filters.
     fn query_text(&self) -> String {
         let mut typed = self.query.join(" ");
         let mut filter = |name: &str, value: Option<&String>| {
@@ -111,7 +111,7 @@ pub(crate) async fn run(app: &App, args: SearchArgs) -> Result<()> {
     let tl = app.tl().await?;
     if args.query.iter().all(|word| word.trim().is_empty()) {
         if app.ui.json || !app.ui.is_terminal() {
-            return Err(UserError::invalid("there is nothing to look for")
+            return Err(UserError::invalid("no query given")
                 .with_hint("tl search QUERY; on a terminal, `tl search` opens a finder")
                 .into());
         }
@@ -163,25 +163,25 @@ pub(crate) async fn run(app: &App, args: SearchArgs) -> Result<()> {
     }
     if let Some(corrected) = &searched.found.corrected {
         app.ui.status(format_args!(
-            "Nothing has that; searched for: {}",
+            "No exact match; searched for: {}",
             sanitize(corrected)
         ));
     }
     if searched.found.hits.is_empty() {
-        app.ui.status("Nothing was found.");
+        app.ui.status("No results.");
     }
     let text = render_hits(app, &searched, args.context).await?;
     app.ui.page(&text)?;
     if caught.lag > 0 {
         app.ui.warn(format_args!(
-            "{} of the store could not be searched yet; search again to go on",
+            "{} not indexed yet; search again to include them",
             pluralize(caught.lag, "change")
         ));
     }
     Ok(())
 }
 
-/// Brings the index up to the store, with a bar where that takes long.
+/// Updates the index from the store, with a progress bar if it takes long.
 pub(crate) async fn catch_up_index(app: &App, patience: IndexWait) -> Result<IndexProgress> {
     let bar = app.ui.progress("Indexing", "changes");
     let mut fed = |done: u64, all: u64| {
@@ -221,19 +221,19 @@ fn print_json(app: &App, args: &SearchArgs, searched: &SearchResults, took: i128
     Ok(())
 }
 
-/// The hits by session, in the order of each session's best.
+/// Renders the hits grouped by session, ordered by each session's best hit.
 async fn render_hits(app: &App, searched: &SearchResults, around: u8) -> Result<String> {
     let ui = &app.ui;
     let now = app.tl().await?.now();
     let mut text = String::new();
-    let mut told = Vec::new();
+    let mut shown = Vec::new();
     for first in &searched.found.hits {
-        if told.contains(&&first.session) {
+        if shown.contains(&&first.session) {
             continue;
         }
-        told.push(&first.session);
-        let card = searched.session(&first.session);
-        let title = card.map_or(first.session.as_str(), |card| card.title());
+        shown.push(&first.session);
+        let info = searched.session(&first.session);
+        let title = info.map_or(first.session.as_str(), |info| info.title());
         text.push_str(&format!(
             "{}  {}\n",
             ui.bold(&sanitize(title)),
@@ -255,7 +255,7 @@ async fn render_hits(app: &App, searched: &SearchResults, around: u8) -> Result<
     Ok(text)
 }
 
-/// A snippet with what was looked for in bold, indented and within the screen.
+/// Renders a snippet with matches in bold, indented and wrapped to the screen.
 fn render_snippet(app: &App, snippet: &Snippet) -> String {
     let width = app.ui.width.saturating_sub(9).max(20);
     let before = if snippet.cut_before { "…" } else { "" };
@@ -290,7 +290,7 @@ fn render_snippet(app: &App, snippet: &Snippet) -> String {
     format!("{lines}{after}\n")
 }
 
-/// What was said before and after a hit, a line each.
+/// Renders the messages before and after a hit, one line each.
 async fn render_context(app: &App, hit: &Hit, around: u8) -> Result<String> {
     if around == 0 {
         return Ok(String::new());
@@ -305,9 +305,9 @@ async fn render_context(app: &App, hit: &Hit, around: u8) -> Result<String> {
             continue;
         };
         let who = entry.author.as_deref().unwrap_or(message.role.as_str());
-        let said = message.content.to_text();
-        let said = said.split_whitespace().collect::<Vec<_>>().join(" ");
-        let line = format!("{:>5}  {who}: {said}", entry.seq);
+        let excerpt = message.content.to_text();
+        let excerpt = excerpt.split_whitespace().collect::<Vec<_>>().join(" ");
+        let line = format!("{:>5}  {who}: {excerpt}", entry.seq);
         let line = truncate(&sanitize(&line), app.ui.width.saturating_sub(2));
         text.push_str(&format!("  {}\n", app.ui.dim(&line)));
     }

@@ -1,4 +1,4 @@
-//! `tl serve`
+//! `tl serve`: serves the HTTP API, the web page and MCP.
 
 use std::io::IsTerminal;
 use std::net::SocketAddr;
@@ -26,65 +26,64 @@ use crate::error_report::UserError;
 use crate::lease_wait;
 use crate::paths::create_private_folder;
 
-/// Requests of one caller a second, where tokens are required.
+/// Default requests per second for one caller, where tokens are required.
 const DEFAULT_RATE: u32 = 50;
-/// How many times that may come at once.
+/// Burst size as a multiple of the rate.
 const BURST_FACTOR: u32 = 4;
-/// What is said where nobody is asked for a token.
-const OPEN_ACCESS_WARNING: &str = "no token is required: whoever reaches this address has full access; \
-                    `tl token create --user NAME --role admin` makes the first token, which \
-                    closes it";
-/// What is said where nobody can come in.
+/// Warning for a server without authentication.
+const OPEN_ACCESS_WARNING: &str = "no token is required: anyone who can reach this address has full access; \
+                    `tl token create --user NAME --role admin` creates the first token, after \
+                    which one is required";
+/// Warning for a server that requires a token while none is valid.
 const NO_TOKEN_WARNING: &str = "a token is required and none is valid: `tl token create --user NAME` \
-                        makes one";
-/// How often it is tried whether a database that was down is there.
+                        creates one";
+/// Interval between attempts to reach an unavailable database.
 const RETRY_INTERVAL: Duration = Duration::from_millis(500);
-/// How often it is logged that it is not.
+/// Interval between log messages about an unavailable database.
 const LOG_INTERVAL: Duration = Duration::from_secs(10);
 
 /// Serve sessions over HTTP
 ///
-/// The API is under /api (GET /api/openapi.json describes it), the OpenAI-compatible one
-/// under /v1, the page at /. On a loopback address and without --host or a proxy it serves you
-/// without a token until the first one is made (`tl token create`); from then on, and in all
-/// other cases, a token is required, also after the last one was revoked or has expired.
+/// The API is under /api (described by GET /api/openapi.json), the OpenAI-compatible API
+/// under /v1, the web page at /. On a loopback address without --host or a proxy, no token is
+/// required until the first one is created (`tl token create`). From then on, and in all other
+/// cases, a token is required, even after the last one was revoked or has expired.
 #[derive(clap::Args, Debug)]
 pub(crate) struct ServeArgs {
-    /// Where to listen
+    /// The address to listen on
     #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:7878")]
     listen: SocketAddr,
-    /// A name the server may be called by, such as its proxy's (may be repeated); a token is
-    /// then always required [default: this machine's own, or any where tokens are required]
+    /// A host name the server accepts, such as its proxy's (may be repeated); a token is then
+    /// always required [default: this machine's names, or any if tokens are required]
     #[arg(long = "host", value_name = "NAME")]
     hosts: Vec<String>,
-    /// Another place whose pages may call it: `https://app.example.org` (may be repeated)
+    /// An allowed CORS origin: `https://app.example.org` (may be repeated)
     #[arg(long = "origin", value_name = "URL")]
     origins: Vec<String>,
-    /// Speak TLS with these certificates, as PEM
+    /// Serve TLS with this certificate chain (PEM)
     #[arg(long, value_name = "FILE", requires = "tls_key")]
     tls_cert: Option<PathBuf>,
-    /// The key of the certificate, as PEM
+    /// The private key of the certificate (PEM)
     #[arg(long, value_name = "FILE", requires = "tls_cert")]
     tls_key: Option<PathBuf>,
-    /// A reverse proxy, by its address or network, whose Forwarded and X-Forwarded-* headers
-    /// are believed: 127.0.0.1, 10.0.0.0/8 (may be repeated); a token is then always required
+    /// Address or network of a reverse proxy whose Forwarded and X-Forwarded-* headers are
+    /// trusted: 127.0.0.1, 10.0.0.0/8 (may be repeated); a token is then always required
     #[arg(long = "trusted-proxy", value_name = "CIDR", value_parser = parse_network)]
     trusted_proxies: Vec<IpNet>,
-    /// Callers reach it by https, through a proxy: cookies are sent by https only, and a token
-    /// is always required
+    /// A proxy terminates TLS: cookies are marked secure, and a token is always required
     #[arg(long)]
     behind_tls: bool,
-    /// Requests of one caller a second (0: no limit) [default: 50 where tokens are
+    /// Maximum requests per second for one caller (0: no limit) [default: 50 if tokens are
     /// required, otherwise no limit]
     #[arg(long, value_name = "N")]
     rate: Option<u32>,
-    /// The largest body of a request, in bytes
+    /// Maximum size of a request body, in bytes
     #[arg(long, value_name = "BYTES")]
     max_body: Option<usize>,
-    /// Event streams and other long requests one caller may have at once [default: 256]
+    /// Maximum concurrent event streams and other long requests of one caller [default: 256]
     #[arg(long, value_name = "N")]
     max_streams: Option<usize>,
-    /// What is told on stderr: off, error, warn, info or debug
+    /// Log level on stderr: off, error, warn, info or debug
     #[arg(long, value_name = "LEVEL", default_value = "info")]
     log: LevelFilter,
 }
@@ -93,7 +92,7 @@ pub(crate) async fn run(app: &App, args: ServeArgs) -> Result<()> {
     init_logging(args.log);
     let store: StoreAddress = app.config.store().parse()?;
     if let StoreAddress::Server(server) = &store {
-        return Err(UserError::invalid(format!("{server} serves this store already")).into());
+        return Err(UserError::invalid(format!("{server} already serves this store")).into());
     }
     let has_database = matches!(store, StoreAddress::Postgres(_));
     let listener = TcpListener::bind(args.listen)
@@ -130,14 +129,14 @@ pub(crate) async fn run(app: &App, args: ServeArgs) -> Result<()> {
         .on_lease_wait(move |wait| tracing::info!("{}", lease_wait::format_wait(wait, &zone)));
     let now = tl.now();
     let tokens = IssuedTokens::of(&tl.tokens().await?, now);
-    // Each of these says that requests come from elsewhere, through a proxy.
+    // Each of these means that requests come through a proxy.
     let named = !args.hosts.is_empty() || !args.trusted_proxies.is_empty() || args.behind_tls;
     let gate = AccessMode::for_address(args.listen, tl.owner().clone(), tokens, named)
         .map_err(serve_error)?;
     let guarded = gate == AccessMode::Tokens;
     let rate = args.rate.unwrap_or(DEFAULT_RATE);
     let mut limits = Limits {
-        // On a server that is open now, the limit holds from the first token on.
+        // On a server without authentication, the limit applies from the first token on.
         rate_while_open: args.rate.is_some(),
         rate: (rate > 0).then_some(RateLimit {
             per_second: rate,
@@ -155,11 +154,11 @@ pub(crate) async fn run(app: &App, args: ServeArgs) -> Result<()> {
         };
     }
     let spool = app.paths.cache.join("spool");
-    create_private_folder(&spool).with_context(|| format!("cannot make {}", spool.display()))?;
-    let voices = ServedResponders::new(app)?;
+    create_private_folder(&spool).with_context(|| format!("cannot create {}", spool.display()))?;
+    let responders = ServedResponders::new(app)?;
     let server = Server::new(ServerConfig {
         tl,
-        responders: Arc::new(voices),
+        responders: Arc::new(responders),
         gate,
         limits,
         hosts: args.hosts,
@@ -185,9 +184,8 @@ pub(crate) async fn run(app: &App, args: ServeArgs) -> Result<()> {
             app.ui.warn(NO_TOKEN_WARNING);
         }
         if guarded && tls.is_none() && !args.behind_tls {
-            app.ui.warn(
-                "tokens travel unencrypted: use --tls-cert and --tls-key, or a proxy that speaks TLS",
-            );
+            app.ui
+                .warn("tokens are sent unencrypted: use --tls-cert and --tls-key, or a TLS proxy");
         }
     }
     serve(listener, server, tls, wait_for_shutdown())
@@ -204,8 +202,8 @@ fn print_url(app: &App, url: &str) -> std::io::Result<()> {
     }
 }
 
-/// Whether a store that could not be opened may be there later: its database is down or
-/// starting. Nobody heals a wrong password by waiting.
+/// Returns whether opening the store may succeed later because its database is down or
+/// starting. A wrong password, for example, is permanent.
 fn is_store_unavailable(error: &anyhow::Error) -> bool {
     error.chain().any(|cause| match cause.downcast_ref() {
         Some(Error::Store(error)) => is_unavailable(error),
@@ -213,18 +211,18 @@ fn is_store_unavailable(error: &anyhow::Error) -> bool {
     })
 }
 
-/// Opens the store once its database is there.
+/// Opens the store once its database is available.
 async fn open_when_available(app: &App, mut error: anyhow::Error) -> Result<&Throughline> {
-    let mut told: Option<Instant> = None;
+    let mut logged_at: Option<Instant> = None;
     loop {
-        if told.is_none_or(|told| told.elapsed() >= LOG_INTERVAL) {
+        if logged_at.is_none_or(|logged_at| logged_at.elapsed() >= LOG_INTERVAL) {
             tracing::warn!(error = %format_args!("{error:#}"), "waiting for the database");
-            told = Some(Instant::now());
+            logged_at = Some(Instant::now());
         }
         tokio::time::sleep(RETRY_INTERVAL).await;
         error = match app.tl().await {
             Ok(tl) => {
-                tracing::info!("the database is there");
+                tracing::info!("the database is available");
                 return Ok(tl);
             }
             Err(error) if is_store_unavailable(&error) => error,
@@ -235,14 +233,14 @@ async fn open_when_available(app: &App, mut error: anyhow::Error) -> Result<&Thr
 
 fn serve_error(error: ServeError) -> anyhow::Error {
     let hint = match &error {
-        ServeError::NoTokens(_) => "`tl token create --user NAME` makes one",
+        ServeError::NoTokens(_) => "`tl token create --user NAME` creates one",
         _ => return error.into(),
     };
     UserError::invalid(error.to_string()).with_hint(hint).into()
 }
 
-/// Lines for people on a terminal, JSON for machines elsewhere. Neither has what was said:
-/// only this program's own crates are heard, since others log what passes through them.
+/// Sets up logging: text on a terminal, JSON elsewhere. Only this program's crates log,
+/// because dependencies might log message content.
 fn init_logging(level: LevelFilter) {
     let ours = Targets::new()
         .with_target("throughline", level)
@@ -251,7 +249,7 @@ fn init_logging(level: LevelFilter) {
         .with_target(false)
         .with_writer(std::io::stderr);
     let registry = tracing_subscriber::registry();
-    // Somebody else's subscriber is as good.
+    // An already installed subscriber is fine.
     let _ = if std::io::stderr().is_terminal() {
         registry.with(lines.with_filter(ours)).try_init()
     } else {
@@ -260,14 +258,14 @@ fn init_logging(level: LevelFilter) {
     };
 }
 
-/// An address, or a network of them.
+/// Parses an IP address or network.
 fn parse_network(text: &str) -> Result<IpNet, String> {
     text.parse::<IpNet>()
         .or_else(|_| text.parse::<std::net::IpAddr>().map(IpNet::from))
         .map_err(|_| "this is neither an address nor a network such as 10.0.0.0/8".to_owned())
 }
 
-/// Resolves when the process is asked to end.
+/// Resolves when the process receives a stop signal.
 async fn wait_for_shutdown() {
     #[cfg(unix)]
     {

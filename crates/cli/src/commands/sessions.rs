@@ -1,4 +1,4 @@
-//! `tl sessions`, and the main screen
+//! `tl sessions`: lists sessions; also the screen of `tl` without a terminal.
 
 use anyhow::Result;
 use serde::Serialize;
@@ -13,41 +13,41 @@ use crate::project;
 use crate::time::parse_instant;
 use crate::ui::Table;
 
-/// List sessions, the latest first
+/// List sessions, latest first
 ///
-/// Numbers in the first column can be used to name a session until the next listing.
-/// Archived sessions are left out unless asked for, and it is said how many.
+/// Numbers in the first column refer to a session until the next listing. Archived sessions
+/// are hidden by default, and their number is shown.
 #[derive(clap::Args, Debug, Default)]
 #[allow(clippy::struct_excessive_bools, reason = "each is a flag")]
 pub(crate) struct SessionsArgs {
-    /// Only those with this tag (may be repeated)
+    /// Only sessions with this tag (may be repeated)
     #[arg(long)]
     tag: Vec<Tag>,
-    /// Only those last with this agent
+    /// Only sessions whose latest agent is this one
     #[arg(long)]
     agent: Option<String>,
-    /// Only those of a project: its name or id, or `.` for the one of the working folder
+    /// Only sessions of a project: its name or id, or `.` for the working folder's
     #[arg(long)]
     project: Option<String>,
-    /// Only those with this status: active or archived
+    /// Only sessions with this status: active or archived
     #[arg(long)]
     status: Option<Status>,
-    /// Only those active since a day, a time or an age like 3d
+    /// Only sessions active since a day, a time or an age like 3d
     #[arg(long, value_name = "WHEN")]
     since: Option<String>,
-    /// Archived ones too
+    /// Include archived sessions
     #[arg(long, conflicts_with = "status")]
     all: bool,
-    /// The program's own too, such as memories
+    /// Include internal sessions, such as memories
     #[arg(long)]
     own: bool,
-    /// Those in the trash instead
+    /// List the trash instead
     #[arg(long)]
     trash: bool,
-    /// At most so many
+    /// Maximum number of sessions
     #[arg(long, default_value_t = 50, value_parser = clap::value_parser!(u16).range(1..=1000))]
     limit: u16,
-    /// Where an earlier listing left off: its `next`
+    /// Continue an earlier listing from its `next`
     #[arg(long)]
     cursor: Option<Cursor>,
     #[arg(skip)]
@@ -55,7 +55,7 @@ pub(crate) struct SessionsArgs {
 }
 
 impl SessionsArgs {
-    /// What `tl` shows when nothing is asked for.
+    /// Returns the arguments for `tl` without a command.
     pub(crate) fn main_screen() -> Self {
         Self {
             limit: 20,
@@ -72,7 +72,7 @@ struct Listing<'a> {
     hidden: HiddenCounts,
 }
 
-/// What a listing leaves out without having been asked to.
+/// Numbers of sessions that a listing hides by default.
 #[derive(Serialize, Default)]
 struct HiddenCounts {
     archived: u64,
@@ -97,7 +97,7 @@ pub(crate) async fn run(app: &App, args: SessionsArgs) -> Result<()> {
     if page.items.is_empty() {
         return report_empty(app, &args, &hidden);
     }
-    app.save_listing(page.items.iter().map(|card| &card.id));
+    app.save_listing(page.items.iter().map(|info| &info.id));
     let mut text = render_table(app, &page.items);
     if args.main_screen {
         text.push_str(&next_steps(app));
@@ -140,7 +140,7 @@ async fn build_filter(app: &App, args: &SessionsArgs) -> Result<SessionFilter> {
     })
 }
 
-/// The project that was meant.
+/// Resolves a project from its name, id or `.`.
 pub(super) async fn find_project(app: &App, text: &str) -> Result<ProjectId> {
     let tl = app.tl().await?;
     let folder = app.resolve_path(text.as_ref());
@@ -161,10 +161,10 @@ pub(super) async fn find_project(app: &App, text: &str) -> Result<ProjectId> {
                 .map(|project| project.name.as_str())
                 .collect();
             Err(UserError {
-                what: format!("there is no project {text:?}"),
+                what: format!("unknown project {text:?}"),
                 hint: Some(match names.as_slice() {
                     [] => "no session belongs to a project yet".to_owned(),
-                    names => format!("there are {}", names.join(", ")),
+                    names => format!("available: {}", names.join(", ")),
                 }),
                 kind: throughline::ErrorKind::NotFound,
             }
@@ -177,7 +177,7 @@ pub(super) async fn find_project(app: &App, text: &str) -> Result<ProjectId> {
                 .map(|project| project.id.as_str());
             let ids: Vec<_> = ids.collect();
             Err(
-                UserError::invalid(format!("several projects are called {text:?}"))
+                UserError::invalid(format!("several projects are named {text:?}"))
                     .with_hint(format!("use one of {}", ids.join(", ")))
                     .into(),
             )
@@ -228,50 +228,50 @@ fn report_hidden(app: &App, hidden: &HiddenCounts) {
     }
 }
 
-fn render_table(app: &App, cards: &[SessionInfo]) -> String {
+fn render_table(app: &App, infos: &[SessionInfo]) -> String {
     let now = throughline::Environment::now(&throughline::SystemEnvironment);
     let head = ["#", "NAME", "AGENT", "MESSAGES", "TOKENS", "TAGS", "AGE"];
     let mut table = Table::new(&head, &[0, 3, 4, 6], 1);
-    for (index, card) in cards.iter().enumerate() {
-        let tags: Vec<_> = card.tags.iter().map(Tag::as_str).collect();
+    for (index, info) in infos.iter().enumerate() {
+        let tags: Vec<_> = info.tags.iter().map(Tag::as_str).collect();
         table.push_row(vec![
             (index + 1).to_string(),
-            display_title(card),
-            card.agent
+            display_title(info),
+            info.agent
                 .as_ref()
                 .map_or_else(String::new, |agent| agent.name.clone()),
-            abbreviate(card.messages),
-            match card.tokens.total() {
+            abbreviate(info.messages),
+            match info.tokens.total() {
                 0 => String::new(),
                 tokens => abbreviate(tokens),
             },
             tags.join(" "),
-            format_age(card.last_activity, now, &app.zone),
+            format_age(info.last_activity, now, &app.zone),
         ]);
     }
     table.render(&app.ui)
 }
 
-/// What a person recognises a session by: its name, or how it began.
-fn display_title(card: &SessionInfo) -> String {
-    let mut title = match &card.name {
+/// Returns a session's name, or the beginning of its first message.
+fn display_title(info: &SessionInfo) -> String {
+    let mut title = match &info.name {
         Some(name) => name.to_string(),
-        None if card.is_internal() => own_title(card),
-        None if card.preview.is_empty() => card.id.to_string(),
-        // An id that somebody chose says more than how it began.
-        None if !card.id.is_minted() => format!("{} “{}”", card.id, card.preview),
-        None => format!("“{}”", card.preview),
+        None if info.is_internal() => own_title(info),
+        None if info.preview.is_empty() => info.id.to_string(),
+        // An id that was chosen by hand is more telling than the preview alone.
+        None if !info.id.is_minted() => format!("{} “{}”", info.id, info.preview),
+        None => format!("“{}”", info.preview),
     };
-    if card.status == Status::Archived {
+    if info.status == Status::Archived {
         title.push_str(" (archived)");
     }
     title
 }
 
-/// A session of the program's own is told by its key.
-fn own_title(card: &SessionInfo) -> String {
-    let key = card.key.as_ref().map(ToString::to_string);
-    key.unwrap_or_else(|| card.id.to_string())
+/// Returns the title of an internal session: its key.
+fn own_title(info: &SessionInfo) -> String {
+    let key = info.key.as_ref().map(ToString::to_string);
+    key.unwrap_or_else(|| info.id.to_string())
 }
 
 fn report_empty(app: &App, args: &SessionsArgs, hidden: &HiddenCounts) -> Result<()> {
@@ -280,7 +280,7 @@ fn report_empty(app: &App, args: &SessionsArgs, hidden: &HiddenCounts) -> Result
     } else if args.main_screen || is_unfiltered(args) {
         let ever = hidden.archived + hidden.trashed > 0;
         app.ui.status(if ever {
-            "No sessions in use."
+            "No active sessions."
         } else {
             "No sessions yet."
         });
@@ -303,11 +303,11 @@ fn is_unfiltered(args: &SessionsArgs) -> bool {
 
 fn next_steps(app: &App) -> String {
     let steps = [
-        ("tl new --name auth", "make a session and print its id"),
+        ("tl new --name auth", "create a session and print its id"),
         ("tl append auth \"hello\"", "save a message in it"),
-        ("tl show 1", "read the first one listed"),
+        ("tl show 1", "show the first listed session"),
         ("tl fork 1 --at 3", "try something else from entry 3"),
-        ("tl import chat.jsonl", "bring in what you have"),
+        ("tl import chat.jsonl", "import existing sessions"),
         ("tl --help", "everything else"),
     ];
     let mut text = String::from("\n");

@@ -1,4 +1,4 @@
-//! `tl show`
+//! `tl show`: prints the entries, working set or checkpoint of a session.
 
 use anyhow::Result;
 use serde::Serialize;
@@ -8,42 +8,42 @@ use crate::app::App;
 use crate::entry_text;
 use crate::ui::PageStart;
 
-/// Messages before and after the one asked for.
+/// Entries shown before and after the one of `--around`.
 const AROUND: u64 = 5;
-/// Entries a person is shown unless they ask for more.
+/// Default number of entries shown on a terminal.
 const DEFAULT_TAIL: usize = 50;
-/// Entries read at a time.
+/// Entries read per page.
 const PAGE_SIZE: usize = 500;
 
-/// Read a session
+/// Show a session
 ///
-/// Shows its end; --all shows everything that was ever said in it, whatever was cleared,
-/// rewound or compacted since. As JSON, starts at --from and pages by --limit: `next` is
-/// the --from of the next page.
+/// Shows the last entries; --all shows every entry, including those cleared, rewound or
+/// compacted since. With --json, starts at --from and pages by --limit: `next` is the --from
+/// of the next page.
 #[derive(clap::Args, Debug)]
 pub(crate) struct ShowArgs {
-    /// Which session
+    /// The session
     #[arg(default_value = "last")]
     session: SessionSpec,
     /// The last N entries
     #[arg(long, value_name = "N", group = "part")]
     last: Option<usize>,
-    /// The entry of this number and a few before and after it
+    /// The entry with this number and a few before and after it
     #[arg(long, value_name = "SEQ", group = "part")]
     around: Option<Seq>,
-    /// Everything
+    /// Every entry
     #[arg(long, group = "part")]
     all: bool,
-    /// From the entry of this number on
+    /// Start at the entry with this number
     #[arg(long, value_name = "SEQ", group = "part")]
     from: Option<Seq>,
-    /// At most so many entries
+    /// Maximum number of entries
     #[arg(long, default_value_t = 1000, value_parser = clap::value_parser!(u32).range(1..))]
     limit: u32,
-    /// What an agent keeps in mind instead: summary, pins, decisions, files, messages
+    /// Show the working set instead: summary, pins, decisions, files, messages
     #[arg(long, group = "part")]
     working_set: bool,
-    /// The checkpoint as a document instead
+    /// Show the checkpoint as a document instead
     #[arg(long, group = "part")]
     checkpoint: bool,
 }
@@ -67,21 +67,21 @@ pub(crate) async fn run(app: &App, args: ShowArgs) -> Result<()> {
         return Ok(());
     }
     let record = session.record().await?;
-    let card = &record.info;
-    if let Some(seq) = args.around.filter(|seq| *seq > card.head) {
+    let info = &record.info;
+    if let Some(seq) = args.around.filter(|seq| *seq > info.head) {
         return Err(throughline::StoreError::NoSuchEntry {
-            id: card.id.clone(),
+            id: info.id.clone(),
             seq,
-            head: card.head,
+            head: info.head,
         }
         .into());
     }
-    let (from, to) = entry_range(app, &args, card.head);
+    let (from, to) = entry_range(app, &args, info.head);
     if app.ui.json {
-        return print_json(app, &session, card, from, to).await;
+        return print_json(app, &session, info, from, to).await;
     }
     let now = app.tl().await?.now();
-    let mut text = entry_text::render_header(app, card);
+    let mut text = entry_text::render_header(app, info);
     text.push('\n');
     if from.0 > 1 && !args.all {
         let hidden = format!("     … {} earlier: --all, or --from 1\n\n", from.0 - 1);
@@ -91,22 +91,22 @@ pub(crate) async fn run(app: &App, args: ShowArgs) -> Result<()> {
         for entry in &page {
             text.push_str(&entry_text::render_entry(app, entry, &record.state, now));
         }
-        // Without a pager there is no reason to hold on to what can be printed.
+        // Without a pager, each page can be printed at once.
         if !app.ui.is_terminal() {
             app.ui.page(&std::mem::take(&mut text))?;
         }
         Ok(())
     })
     .await?;
-    if to < card.head {
+    if to < info.head {
         let more = format!(
             "     … {} later: --from {}\n",
-            card.head.0 - to.0,
+            info.head.0 - to.0,
             to.next()
         );
         text.push_str(&app.ui.dim(&more));
     }
-    // Whoever asks for the end of a session wants to see the end.
+    // When the end of a session is requested, the pager starts at the end.
     let start = match (args.last, args.from, args.around, args.all) {
         (None, None, None, false) | (Some(_), ..) => PageStart::End,
         _ => PageStart::Top,
@@ -115,7 +115,7 @@ pub(crate) async fn run(app: &App, args: ShowArgs) -> Result<()> {
     Ok(())
 }
 
-/// The first and last entry asked for.
+/// Returns the first and last requested entry.
 fn entry_range(app: &App, args: &ShowArgs, head: Seq) -> (Seq, Seq) {
     let limit = u64::from(args.limit);
     let last = |count: u64| (Seq((head.0 + 1).saturating_sub(count).max(1)), head);
@@ -142,7 +142,7 @@ fn entry_range(app: &App, args: &ShowArgs, head: Seq) -> (Seq, Seq) {
 async fn print_json(
     app: &App,
     session: &Session,
-    card: &SessionInfo,
+    info: &SessionInfo,
     from: Seq,
     to: Seq,
 ) -> Result<()> {
@@ -153,14 +153,14 @@ async fn print_json(
     })
     .await?;
     app.ui.json(&ShowOutput {
-        session: card,
+        session: info,
         entries: &entries,
-        next: (to < card.head).then(|| to.next()),
+        next: (to < info.head).then(|| to.next()),
     })?;
     Ok(())
 }
 
-/// The entries from one to another, a page at a time.
+/// Calls a function with the entries of a range, one page at a time.
 async fn for_each_page(
     session: &Session,
     from: Seq,

@@ -1,4 +1,4 @@
-//! `tl stats`
+//! `tl stats`: prints statistics of all sessions or of one.
 
 use std::collections::BTreeMap;
 
@@ -12,10 +12,10 @@ use crate::markdown::sanitize;
 use crate::time::format_time;
 use crate::ui::truncate;
 
-/// Show figures: of everything, or of one session
+/// Show statistics for all sessions or one
 #[derive(clap::Args, Debug)]
 pub(crate) struct StatsArgs {
-    /// Which session [default: all of them]
+    /// The session [default: all]
     session: Option<SessionSpec>,
 }
 
@@ -32,29 +32,29 @@ async fn show_session(app: &App, spec: &SessionSpec) -> Result<()> {
         app.ui.json(&record)?;
         return Ok(());
     }
-    let card = &record.info;
+    let info = &record.info;
     let now = app.tl().await?.now();
-    let restoration = card.restoration.total();
-    let tokens = card.tokens.total();
+    let restoration = info.restoration.total();
+    let tokens = info.tokens.total();
     let mut lines = vec![
-        ("Session", card.id.to_string()),
+        ("Session", info.id.to_string()),
         (
             "Name",
-            card.name
+            info.name
                 .as_ref()
                 .map_or_else(String::new, ToString::to_string),
         ),
-        ("Made", format_time(card.created_at, now, &app.zone)),
+        ("Created", format_time(info.created_at, now, &app.zone)),
         (
             "Last activity",
-            format_time(card.last_activity, now, &app.zone),
+            format_time(info.last_activity, now, &app.zone),
         ),
-        ("Entries", format_thousands(card.head.0)),
-        ("Messages", format_thousands(card.messages)),
-        ("Total Queries", format_thousands(card.queries)),
+        ("Entries", format_thousands(info.head.0)),
+        ("Messages", format_thousands(info.messages)),
+        ("Total Queries", format_thousands(info.queries)),
     ];
     if restoration > 0 {
-        let (input, output) = (card.restoration.input, card.restoration.output);
+        let (input, output) = (info.restoration.input, info.restoration.output);
         let parts = format!(
             "(in: {}, out: {})",
             format_thousands(input),
@@ -69,13 +69,13 @@ async fn show_session(app: &App, spec: &SessionSpec) -> Result<()> {
     if restoration > 0 {
         lines.push(("Combined Total", format_thousands(tokens + restoration)));
     }
-    lines.push(("Compactions", format_thousands(card.compactions)));
+    lines.push(("Compactions", format_thousands(info.compactions)));
     lines.push(("Pins", format_thousands(record.state.pins.len() as u64)));
     lines.push((
         "Decisions",
         format_thousands(record.state.decisions.len() as u64),
     ));
-    lines.push(("Digest", card.digest.short()));
+    lines.push(("Digest", info.digest.short()));
     for (label, value) in lines.iter().filter(|(_, value)| !value.is_empty()) {
         app.ui.data(format_args!(
             "{}  {}",
@@ -88,20 +88,20 @@ async fn show_session(app: &App, spec: &SessionSpec) -> Result<()> {
 
 async fn show_totals(app: &App) -> Result<()> {
     let tl = app.tl().await?;
-    let cards = tl.list_all(&SessionFilter::default()).await?;
+    let infos = tl.list_all(&SessionFilter::default()).await?;
     let trash = SessionFilter {
         scope: SessionScope::Trash,
         ..SessionFilter::default()
     };
     let trashed = tl.count(&trash).await?;
-    let archived = cards
+    let archived = infos
         .iter()
-        .filter(|card| card.status == Status::Archived)
+        .filter(|info| info.status == Status::Archived)
         .count() as u64;
-    let sum = |of: &dyn Fn(&SessionInfo) -> u64| cards.iter().map(of).sum::<u64>();
-    let messages = sum(&|card| card.messages);
-    let tokens = sum(&|card| card.tokens.total());
-    // A server does not tell: others may be in its store as well.
+    let sum = |of: &dyn Fn(&SessionInfo) -> u64| infos.iter().map(of).sum::<u64>();
+    let messages = sum(&|info| info.messages);
+    let tokens = sum(&|info| info.tokens.total());
+    // A server does not report its size, because its store is shared.
     let bytes = match tl.store().size().await {
         Err(StoreError::Unsupported(_)) => None,
         size => Some(size?),
@@ -112,22 +112,22 @@ async fn show_totals(app: &App) -> Result<()> {
         .into_iter()
         .map(|project| (project.id.to_string(), project.name))
         .collect();
-    let projects = messages_by(&cards, |card| {
-        let id = card.project.as_ref()?.to_string();
+    let projects = messages_by(&infos, |info| {
+        let id = info.project.as_ref()?.to_string();
         Some(names.get(&id).cloned().unwrap_or(id))
     });
-    let agents = messages_by(&cards, |card| {
-        card.agent.as_ref().map(|agent| agent.name.clone())
+    let agents = messages_by(&infos, |info| {
+        info.agent.as_ref().map(|agent| agent.name.clone())
     });
     if app.ui.json {
         app.ui.json(&json!({
-            "sessions": cards.len(),
+            "sessions": infos.len(),
             "archived": archived,
             "trashed": trashed,
             "messages": messages,
-            "queries": sum(&|card| card.queries),
+            "queries": sum(&|info| info.queries),
             "tokens": tokens,
-            "compactions": sum(&|card| card.compactions),
+            "compactions": sum(&|info| info.compactions),
             "bytes": bytes,
             "messages_by_project": projects.iter().cloned().collect::<BTreeMap<_, _>>(),
             "messages_by_agent": agents.iter().cloned().collect::<BTreeMap<_, _>>(),
@@ -139,11 +139,11 @@ async fn show_totals(app: &App) -> Result<()> {
             "Sessions",
             format!(
                 "{} ({archived} archived, {trashed} in the trash)",
-                format_thousands(cards.len() as u64)
+                format_thousands(infos.len() as u64)
             ),
         ),
         ("Messages", format_thousands(messages)),
-        ("Queries", format_thousands(sum(&|card| card.queries))),
+        ("Queries", format_thousands(sum(&|info| info.queries))),
         ("Tokens", format_thousands(tokens)),
     ];
     lines.extend(bytes.map(|bytes| ("On disk", format!("{}B", abbreviate(bytes)))));
@@ -157,15 +157,15 @@ async fn show_totals(app: &App) -> Result<()> {
     print_chart(app, "Messages by agent", &agents)
 }
 
-/// Messages by something, the most first.
+/// Counts messages grouped by a property, largest first.
 fn messages_by(
-    cards: &[SessionInfo],
+    infos: &[SessionInfo],
     what: impl Fn(&SessionInfo) -> Option<String>,
 ) -> Vec<(String, u64)> {
     let mut sums: BTreeMap<String, u64> = BTreeMap::new();
-    for card in cards {
-        if let Some(key) = what(card) {
-            *sums.entry(key).or_default() += card.messages;
+    for info in infos {
+        if let Some(key) = what(info) {
+            *sums.entry(key).or_default() += info.messages;
         }
     }
     let mut sums: Vec<_> = sums.into_iter().collect();

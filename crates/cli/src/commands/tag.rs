@@ -1,4 +1,4 @@
-//! `tl tag` and `tl untag`
+//! `tl tag` and `tl untag`: add and remove tags of a session.
 
 use anyhow::Result;
 use throughline::{SessionSpec, Tag};
@@ -8,9 +8,9 @@ use crate::app::App;
 /// Tag a session
 #[derive(clap::Args, Debug)]
 pub(crate) struct TagArgs {
-    /// Which session
+    /// The session
     session: SessionSpec,
-    /// The tags, a word each
+    /// The tags, one word each
     #[arg(required = true)]
     tags: Vec<Tag>,
 }
@@ -18,9 +18,9 @@ pub(crate) struct TagArgs {
 /// Remove tags from a session
 #[derive(clap::Args, Debug)]
 pub(crate) struct UntagArgs {
-    /// Which session
+    /// The session
     session: SessionSpec,
-    /// The tags, a word each
+    /// The tags, one word each
     #[arg(required = true)]
     tags: Vec<Tag>,
 }

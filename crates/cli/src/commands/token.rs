@@ -1,4 +1,4 @@
-//! `tl token`
+//! `tl token`: creates, lists and revokes access tokens of a server.
 
 use anyhow::Result;
 use serde_json::json;
@@ -9,11 +9,11 @@ use crate::markdown::sanitize;
 use crate::time::{format_time, parse_duration};
 use crate::ui::Table;
 
-/// Say who may call a server
+/// Manage access tokens of a server
 ///
-/// A token calls `tl serve` on behalf of one user. A service's token may also call for the
-/// users of its bot (`On-Behalf-Of: NAME`), who are nobody else's; an admin's may make and
-/// take back tokens. Only a hash of a token is kept.
+/// A token authenticates one user to `tl serve`. A service token may also act for the users
+/// of its bot (`On-Behalf-Of: NAME`), who belong to that service only; an admin token may
+/// create and revoke tokens. Only a hash of a token is stored.
 #[derive(clap::Args, Debug)]
 pub(crate) struct TokenArgs {
     #[command(subcommand)]
@@ -23,37 +23,37 @@ pub(crate) struct TokenArgs {
 #[derive(clap::Subcommand, Debug)]
 enum TokenCommand {
     Create(CreateArgs),
-    /// List the tokens there are
+    /// List all tokens
     List,
     Revoke(RevokeArgs),
 }
 
-/// Make a token; it is shown this once
+/// Create a token; it is shown only once
 #[derive(clap::Args, Debug)]
 struct CreateArgs {
-    /// On whose behalf it calls
+    /// The user it belongs to
     #[arg(long, value_name = "NAME")]
     user: Owner,
-    /// What it may do: user, service or admin
+    /// Its role: user, service or admin
     #[arg(long, default_value = "user")]
     role: TokenRole,
-    /// After how long it ends by itself: 30d, 12h [default: never]
+    /// How long it is valid: 30d, 12h [default: forever]
     #[arg(long, value_name = "TIME", value_parser = parse_duration)]
     expires: Option<jiff::SignedDuration>,
-    /// What it is for
+    /// A description of its use
     #[arg(long, value_name = "TEXT")]
     label: Option<String>,
 }
 
-/// Take a token back
+/// Revoke a token
 #[derive(clap::Args, Debug)]
 struct RevokeArgs {
-    /// Its id, as `tl token list` shows it
+    /// Its id, as shown by `tl token list`
     token: TokenId,
 }
 
 impl TokenArgs {
-    /// Whether it changes nothing.
+    /// Returns whether the command only reads.
     pub(super) fn is_read_only(&self) -> bool {
         matches!(self.command, TokenCommand::List)
     }
@@ -67,7 +67,7 @@ pub(crate) async fn run(app: &App, args: TokenArgs) -> Result<()> {
     }
 }
 
-/// A token as JSON, without its text.
+/// Converts a token to JSON, without its secret.
 fn token_to_json(token: &ApiToken, now: Timestamp) -> serde_json::Value {
     json!({
         "id": token.id,
@@ -103,7 +103,7 @@ async fn create(app: &App, args: CreateArgs) -> Result<()> {
         return Ok(());
     }
     app.ui.status(format_args!(
-        "Made {} for {} ({}). It is shown this once:",
+        "Created {} for {} ({}). It is shown only once:",
         made.token.id,
         sanitize(made.token.owner.as_str()),
         made.token.role,
@@ -125,16 +125,16 @@ async fn list(app: &App) -> Result<()> {
     }
     if tokens.is_empty() {
         app.ui
-            .status("There are no tokens. `tl token create --user NAME` makes one.");
+            .status("No tokens yet. `tl token create --user NAME` creates one.");
         return Ok(());
     }
-    let mut table = Table::new(&["ID", "USER", "ROLE", "MADE", "STATE", "FOR"], &[], 5);
+    let mut table = Table::new(&["ID", "USER", "ROLE", "CREATED", "STATE", "FOR"], &[], 5);
     for token in &tokens {
         let state = match (token.revoked_at, token.expires_at) {
             (Some(at), _) => format!("revoked {}", format_time(at, now, &app.zone)),
-            (None, Some(at)) if at <= now => format!("ended {}", format_time(at, now, &app.zone)),
-            (None, Some(at)) => format!("until {}", format_time(at, now, &app.zone)),
-            (None, None) => "good".to_owned(),
+            (None, Some(at)) if at <= now => format!("expired {}", format_time(at, now, &app.zone)),
+            (None, Some(at)) => format!("valid until {}", format_time(at, now, &app.zone)),
+            (None, None) => "valid".to_owned(),
         };
         table.push_row(vec![
             token.id.to_string(),
@@ -155,7 +155,7 @@ async fn revoke(app: &App, args: &RevokeArgs) -> Result<()> {
     if app.ui.json {
         app.ui.json(&token_to_json(&token, tl.now()))?;
     } else {
-        app.ui.status(format_args!("Took {} back", token.id));
+        app.ui.status(format_args!("Revoked {}", token.id));
     }
     Ok(())
 }

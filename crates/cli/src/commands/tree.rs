@@ -1,4 +1,4 @@
-//! `tl tree`
+//! `tl tree`: draws the lineage of a session.
 
 use anyhow::Result;
 use serde_json::{Value, json};
@@ -9,10 +9,10 @@ use crate::app::App;
 use crate::markdown::sanitize;
 use crate::ui::truncate;
 
-/// Draw where a session came from and what came of it
+/// Draw the lineage of a session
 #[derive(clap::Args, Debug)]
 pub(crate) struct TreeArgs {
-    /// Which session
+    /// The session
     #[arg(default_value = "last")]
     session: SessionSpec,
 }
@@ -43,23 +43,23 @@ fn to_json(tree: &SessionTree) -> Value {
 }
 
 fn draw(app: &App, tree: &SessionTree, this: &str, first: &str, rest: &str, text: &mut String) {
-    let card = &tree.info;
-    let came = match &card.lineage {
+    let info = &tree.info;
+    let came = match &info.lineage {
         Lineage::Root => String::new(),
         Lineage::Forked { at, .. } => format!("forked at {at}, "),
         Lineage::Continued { .. } => "continued, ".to_owned(),
     };
     let merged = if tree.merged { ", merged" } else { "" };
-    let facts = format!("({came}{}{merged})", pluralize(card.messages, "message"));
-    let here = if card.id.as_str() == this { " ←" } else { "" };
-    let name = card.name.as_ref().map_or_else(
-        || format!("“{}”", sanitize(&card.preview)),
+    let facts = format!("({came}{}{merged})", pluralize(info.messages, "message"));
+    let here = if info.id.as_str() == this { " ←" } else { "" };
+    let name = info.name.as_ref().map_or_else(
+        || format!("“{}”", sanitize(&info.preview)),
         |name| sanitize(name.as_str()).into_owned(),
     );
     let room = app
         .ui
         .width
-        .saturating_sub(first.chars().count() + card.id.as_str().len() + facts.len() + 6);
+        .saturating_sub(first.chars().count() + info.id.as_str().len() + facts.len() + 6);
     let name = if name == "“”" {
         String::new()
     } else {
@@ -68,7 +68,7 @@ fn draw(app: &App, tree: &SessionTree, this: &str, first: &str, rest: &str, text
     text.push_str(&format!(
         "{}{}{} {}{here}\n",
         app.ui.dim(first),
-        card.id,
+        info.id,
         app.ui.bold(&name),
         app.ui.dim(&facts)
     ));

@@ -1,4 +1,4 @@
-//! `tl watch`
+//! `tl watch`: imports other agents' sessions continuously.
 
 use std::path::PathBuf;
 
@@ -10,16 +10,16 @@ use crate::agent_import::{AgentFollower, ImportTotals};
 use crate::app::App;
 use throughline::format::pluralize;
 
-/// Keep up with other agents
+/// Import other agents' sessions continuously
 ///
-/// Brings in what other agents have written, and then whatever they write, until it is
-/// stopped. What happens while it is not running is caught up with the next time.
+/// Imports what other agents have written, then watches for changes until stopped. Changes
+/// made while it is not running are imported the next time.
 #[derive(clap::Args, Debug)]
 pub(crate) struct WatchArgs {
     /// Only this agent (may be repeated); see `tl import --help` for their names
     #[arg(long, value_name = "NAME")]
     from: Vec<SourceFormat>,
-    /// Look here instead of where the agent keeps its sessions (may be repeated)
+    /// Look here instead of the agent's default location (may be repeated)
     #[arg(long, requires = "from")]
     path: Vec<PathBuf>,
 }
@@ -30,13 +30,13 @@ pub(crate) async fn run(app: &App, args: WatchArgs) -> Result<()> {
         named => named.to_vec(),
     };
     let mut following = AgentFollower::start(app, agents, args.path).await?;
-    // Listened for from the start: a round that has begun is finished and reported.
+    // Listen from the start, so that an import in progress is finished and reported.
     let mut stop = tokio::spawn(wait_for_shutdown());
     tokio::task::yield_now().await;
     report_imports(app, &following.import_changes(app).await?)?;
     let watched = following.watched_folders().count() as u64;
     app.ui.status(format_args!(
-        "Watching {}; Ctrl-C ends it",
+        "Watching {}; press Ctrl-C to stop",
         pluralize(watched, "folder")
     ));
     while !stop.is_finished() {
@@ -49,7 +49,7 @@ pub(crate) async fn run(app: &App, args: WatchArgs) -> Result<()> {
     Ok(())
 }
 
-/// Waits for somebody to end it.
+/// Waits for a stop signal.
 pub(crate) async fn wait_for_shutdown() {
     #[cfg(unix)]
     {
@@ -66,11 +66,11 @@ pub(crate) async fn wait_for_shutdown() {
             return;
         }
     }
-    // Without signals there is still the person's own.
+    // If other signals are not available, wait for Ctrl-C only.
     let _ = tokio::signal::ctrl_c().await;
 }
 
-/// Tells what came in, agent by agent.
+/// Reports imports per agent.
 pub(crate) fn report_imports(
     app: &App,
     all: &std::collections::BTreeMap<SourceFormat, ImportTotals>,
@@ -88,10 +88,11 @@ pub(crate) fn report_imports(
         }
         let made = match report.created {
             0 => String::new(),
-            made => format!(", {} made", pluralize(made, "session")),
+            made => format!(", {} created", pluralize(made, "session")),
         };
         let messages = pluralize(report.appended, "message");
-        app.ui.status(format_args!("{agent}: {messages} in{made}"));
+        app.ui
+            .status(format_args!("{agent}: {messages} imported{made}"));
     }
     Ok(())
 }

@@ -1,4 +1,4 @@
-//! `tl workspace`
+//! `tl workspace`: shows or changes the folder of a session.
 
 use std::path::PathBuf;
 
@@ -9,34 +9,34 @@ use crate::app::App;
 use crate::error_report::UserError;
 use crate::project;
 
-/// Show or change the folder a session is in
+/// Show or change a session's folder
 ///
-/// The session goes on in that folder, and belongs to its project from then on.
+/// The session continues in that folder and then belongs to its project.
 #[derive(clap::Args, Debug)]
 pub(crate) struct WorkspaceArgs {
-    /// Which session
+    /// The session
     #[arg(default_value = "last")]
     session: SessionSpec,
-    /// The folder to go on in
+    /// The new folder
     folder: Option<PathBuf>,
 }
 
 pub(crate) async fn run(app: &App, args: WorkspaceArgs) -> Result<()> {
     let session = app.session(&args.session).await?;
     let Some(folder) = &args.folder else {
-        let card = session.record().await?.info;
+        let info = session.record().await?.info;
         if app.ui.json {
             app.ui
-                .json(&serde_json::json!({"id": card.id, "workspace": card.workspace, "project": card.project}))?;
+                .json(&serde_json::json!({"id": info.id, "workspace": info.workspace, "project": info.project}))?;
         } else {
-            app.ui.data(card.workspace.as_deref().unwrap_or("none"))?;
+            app.ui.data(info.workspace.as_deref().unwrap_or("none"))?;
         }
         return Ok(());
     };
     let folder = app.resolve_path(folder);
     let folder = folder.canonicalize().map_err(|error| {
-        UserError::invalid(format!("{} cannot be gone to: {error}", folder.display()))
-            .with_hint("name a folder that is there")
+        UserError::invalid(format!("{} cannot be opened: {error}", folder.display()))
+            .with_hint("use an existing folder")
     })?;
     if !folder.is_dir() {
         return Err(UserError::invalid(format!("{} is not a folder", folder.display())).into());

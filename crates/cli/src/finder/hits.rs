@@ -1,4 +1,4 @@
-//! What was ever said, to choose from: it is searched as one types.
+//! Interactive search: a finder over search hits that updates while typing.
 
 use std::time::Duration;
 
@@ -12,14 +12,14 @@ use crate::app::App;
 use crate::chat::{self, ChatArgs};
 use crate::markdown::{sanitize, wrap_plain};
 
-/// Hits shown.
+/// Maximum number of hits shown.
 const MAX_HITS: usize = 100;
-/// Entries around a hit in the preview.
+/// Entries before and after a hit in the preview.
 const PREVIEW_RADIUS: u64 = 6;
 
-/// Lets the person look around, and opens, forks or shows what they choose.
+/// Runs the finder, and opens, forks or shows the chosen hit.
 pub(crate) async fn search_interactively(app: &App, tl: &Throughline) -> Result<()> {
-    // Nobody who types is kept waiting for another opinion.
+    // Skip reranking, so that typing stays responsive.
     let typed_at = tl.clone().with_reranker(None);
     let mut source = HitSource {
         app,
@@ -61,7 +61,7 @@ struct HitSource<'a> {
 
 impl FinderSource for HitSource<'_> {
     fn key_help(&self) -> &'static str {
-        "Enter resumes · Ctrl-F forks there · Ctrl-S shows · Esc leaves"
+        "Enter resumes · Ctrl-F forks there · Ctrl-S shows · Esc closes"
     }
 
     async fn find(&mut self, typed: &str) -> Result<Vec<Row>> {
@@ -80,15 +80,15 @@ impl FinderSource for HitSource<'_> {
             zone: &self.app.zone,
             index_wait: IndexWait::For(Duration::ZERO),
         };
-        // Half a filter is no reason to stop somebody who is still typing.
+        // An incomplete filter is not an error while typing.
         let Ok(searched) = self.tl.search(&searching).await else {
             return Ok(Vec::new());
         };
         let now = self.tl.now();
         let mut rows = Vec::new();
         for hit in &searched.found.hits {
-            let card = searched.session(&hit.session);
-            let title = card.map_or(hit.session.as_str(), |card| card.title());
+            let info = searched.session(&hit.session);
+            let title = info.map_or(hit.session.as_str(), |info| info.title());
             let who = hit.author.as_deref().unwrap_or(hit.role.as_str());
             self.titles.push(title.to_owned());
             rows.push(Row {
@@ -116,9 +116,9 @@ impl FinderSource for HitSource<'_> {
             };
             let mark = if entry.seq == hit.seq { "▶ " } else { "" };
             let who = entry.author.as_deref().unwrap_or(message.role.as_str());
-            let said: String = message.content.to_text().chars().take(1_000).collect();
-            let said = wrap_plain(&said, width);
-            text.push_str(&format!("\n{mark}{}:\n{said}", sanitize(who)));
+            let excerpt: String = message.content.to_text().chars().take(1_000).collect();
+            let excerpt = wrap_plain(&excerpt, width);
+            text.push_str(&format!("\n{mark}{}:\n{excerpt}", sanitize(who)));
         }
         Ok(text)
     }

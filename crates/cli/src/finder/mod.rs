@@ -1,7 +1,7 @@
-//! A full-screen list to choose from: it narrows as one types, and shows what is under
-//! the cursor.
+//! A full-screen picker: a list that is filtered while typing, with a preview of the selected
+//! row.
 //!
-//! What is listed comes from a [`Source`]; nothing here knows what it is.
+//! The rows come from a [`FinderSource`]; this module does not know what they are.
 
 mod hits;
 mod screen;
@@ -16,28 +16,28 @@ use crate::error_report::UserError;
 pub(crate) use hits::search_interactively;
 pub(crate) use sessions::choose_session;
 
-/// A line of the list.
+/// A row of the list.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Row {
-    /// What it is.
+    /// Its title.
     pub(crate) title: String,
-    /// More about it, to the right.
+    /// Details, aligned right.
     pub(crate) detail: String,
 }
 
-/// Something to choose from.
+/// The source of rows for the finder.
 pub(crate) trait FinderSource {
-    /// What is listed under the list: how to choose, and what else can be done.
+    /// Returns the key help shown below the list.
     fn key_help(&self) -> &'static str;
 
-    /// What fits what was typed, the best first.
+    /// Returns the rows that match the query, best first.
     async fn find(&mut self, typed: &str) -> Result<Vec<Row>>;
 
-    /// What the row of this number is about.
+    /// Returns the preview of a row.
     async fn preview(&mut self, row: usize, width: usize) -> Result<String>;
 }
 
-/// How the person chose.
+/// The user's choice, with the row's index.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum FinderAction {
     /// Enter.
@@ -48,11 +48,11 @@ pub(crate) enum FinderAction {
     Show(usize),
 }
 
-/// Lets the person choose; none if they chose nothing.
+/// Runs the finder; returns `None` if nothing was chosen.
 pub(crate) async fn choose(source: &mut impl FinderSource) -> Result<Option<FinderAction>> {
     if !std::io::stdin().is_terminal() || !std::io::stdout().is_terminal() {
-        return Err(UserError::invalid("there is no terminal to choose on")
-            .with_hint("name what you mean on the command line")
+        return Err(UserError::invalid("choosing from a list needs a terminal")
+            .with_hint("specify it on the command line")
             .into());
     }
     screen::run(source).await

@@ -1,4 +1,4 @@
-//! The screen: what is typed, the list, the preview.
+//! Draws the finder and handles its keys: query, list and preview.
 
 use std::time::Duration;
 
@@ -14,12 +14,12 @@ use unicode_width::UnicodeWidthStr;
 use super::{FinderAction, FinderSource, Row};
 use crate::ui::truncate;
 
-/// How long a key is waited for before anything else gets its turn.
+/// How long to wait for a key before other work continues.
 const POLL_INTERVAL: Duration = Duration::from_millis(30);
-/// From how many columns on the preview stands beside the list.
+/// Minimum width for showing the preview beside the list.
 const SIDE_BY_SIDE_COLUMNS: u16 = 100;
 
-/// What the screen shows.
+/// The state of the screen.
 #[derive(Default)]
 struct ScreenState {
     typed: String,
@@ -29,7 +29,7 @@ struct ScreenState {
     scroll: u16,
 }
 
-/// What a key means.
+/// The action of a key.
 enum KeyAction {
     Edited,
     Moved,
@@ -59,7 +59,7 @@ async fn run_loop(
         }
         let mut typed = false;
         let mut moved = false;
-        // Whoever types quickly is searched for once.
+        // Several quick keys cause one search.
         loop {
             match event::read()? {
                 Event::Key(key) if key.kind != KeyEventKind::Release => match state.handle_key(key)
@@ -191,7 +191,7 @@ fn draw(frame: &mut Frame<'_>, state: &mut ScreenState, keys: &str) {
     frame.render_stateful_widget(items, list, &mut state.selection);
 
     let text = if state.rows.is_empty() {
-        "nothing fits"
+        "no matches"
     } else {
         &state.preview
     };

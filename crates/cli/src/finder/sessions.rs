@@ -1,4 +1,4 @@
-//! Sessions to choose from, by name, tag and first words.
+//! Session picker: a finder over sessions by name, tag and first message.
 
 use anyhow::Result;
 use nucleo_matcher::pattern::{CaseMatching, Normalization, Pattern};
@@ -11,25 +11,25 @@ use super::{FinderAction, FinderSource, Row, choose};
 use crate::app::App;
 use crate::markdown::{sanitize, wrap_plain};
 
-/// Messages shown of a session.
+/// Messages shown in the preview of a session.
 const PREVIEW_MESSAGES: usize = 6;
 
-/// Lets the person choose a session.
+/// Runs the session picker.
 pub(crate) async fn choose_session(app: &App, tl: &Throughline) -> Result<Option<SessionInfo>> {
-    let cards = tl.list_all(&SessionFilter::default()).await?;
-    let texts = cards.iter().map(search_text).collect();
-    let shown = (0..cards.len()).collect();
+    let infos = tl.list_all(&SessionFilter::default()).await?;
+    let texts = infos.iter().map(search_text).collect();
+    let shown = (0..infos.len()).collect();
     let mut source = SessionSource {
         app,
         tl,
-        cards,
+        infos,
         texts,
         matches: shown,
         matcher: Matcher::new(Config::DEFAULT),
     };
     Ok(match choose(&mut source).await? {
         Some(FinderAction::Open(row) | FinderAction::Fork(row) | FinderAction::Show(row)) => {
-            Some(source.cards[source.matches[row]].clone())
+            Some(source.infos[source.matches[row]].clone())
         }
         None => None,
     })
@@ -38,28 +38,28 @@ pub(crate) async fn choose_session(app: &App, tl: &Throughline) -> Result<Option
 struct SessionSource<'a> {
     app: &'a App,
     tl: &'a Throughline,
-    cards: Vec<SessionInfo>,
-    /// What is matched of each.
+    infos: Vec<SessionInfo>,
+    /// The searchable text of each session.
     texts: Vec<String>,
-    /// The cards that fit, by number.
+    /// Indices of the matching sessions.
     matches: Vec<usize>,
     matcher: Matcher,
 }
 
-fn search_text(card: &SessionInfo) -> String {
-    let tags: String = card.tags.iter().map(|tag| format!(" #{tag}")).collect();
-    let agent = card.agent.as_ref().map_or("", |agent| &agent.name);
+fn search_text(info: &SessionInfo) -> String {
+    let tags: String = info.tags.iter().map(|tag| format!(" #{tag}")).collect();
+    let agent = info.agent.as_ref().map_or("", |agent| &agent.name);
     format!(
         "{} {}{tags} {agent} {}",
-        card.title(),
-        card.id,
-        card.preview
+        info.title(),
+        info.id,
+        info.preview
     )
 }
 
 impl FinderSource for SessionSource<'_> {
     fn key_help(&self) -> &'static str {
-        "Enter opens · Esc leaves · Ctrl-U empties · PgUp PgDn scroll"
+        "Enter opens · Esc closes · Ctrl-U clears · PgUp PgDn scroll"
     }
 
     async fn find(&mut self, typed: &str) -> Result<Vec<Row>> {
@@ -72,20 +72,20 @@ impl FinderSource for SessionSource<'_> {
                 scored.push((score, index));
             }
         }
-        // The latest first where they fit as well.
+        // Latest first among equal scores.
         scored.sort_by_key(|(score, index)| (std::cmp::Reverse(*score), *index));
         self.matches = scored.into_iter().map(|(_, index)| index).collect();
         let now = self.tl.now();
         let rows = self.matches.iter().map(|index| {
-            let card = &self.cards[*index];
-            let name = card.name.as_ref().map_or("", |name| name.as_str());
+            let info = &self.infos[*index];
+            let name = info.name.as_ref().map_or("", |name| name.as_str());
             let space = if name.is_empty() { "" } else { "  " };
             Row {
-                title: sanitize(&format!("{name}{space}{}", card.preview)).into_owned(),
+                title: sanitize(&format!("{name}{space}{}", info.preview)).into_owned(),
                 detail: format!(
                     "{} · {}",
-                    card.messages,
-                    format_age(card.last_activity, now, &self.app.zone)
+                    info.messages,
+                    format_age(info.last_activity, now, &self.app.zone)
                 ),
             }
         });
@@ -93,9 +93,9 @@ impl FinderSource for SessionSource<'_> {
     }
 
     async fn preview(&mut self, row: usize, width: usize) -> Result<String> {
-        let card = &self.cards[self.matches[row]];
-        let session = self.tl.session(&card.id).await?;
-        let banner = render_resume_banner(card);
+        let info = &self.infos[self.matches[row]];
+        let session = self.tl.session(&info.id).await?;
+        let banner = render_resume_banner(info);
         let mut text: String = banner
             .lines()
             .skip(1)
@@ -114,11 +114,11 @@ impl FinderSource for SessionSource<'_> {
             .iter()
             .filter_map(Entry::message)
         {
-            let said: String = message.content.to_text().chars().take(400).collect();
+            let excerpt: String = message.content.to_text().chars().take(400).collect();
             text.push_str(&format!(
                 "\n{}:\n{}",
                 message.role,
-                wrap_plain(&said, width)
+                wrap_plain(&excerpt, width)
             ));
         }
         Ok(text)

@@ -1,4 +1,4 @@
-//! One block of Markdown, laid out in lines.
+//! Renders one block of Markdown into lines.
 
 use std::borrow::Cow;
 
@@ -15,7 +15,7 @@ use super::table::Table;
 
 pub(super) const CODE_INDENT: &str = "  ";
 
-/// A name given in the text, as one line.
+/// Converts a name from the text to a single line.
 pub(super) fn to_label(text: &str) -> Cow<'_, str> {
     let text = sanitize(text);
     if text.contains(['\n', '\t']) {
@@ -25,14 +25,14 @@ pub(super) fn to_label(text: &str) -> Cow<'_, str> {
     }
 }
 
-/// The lines of a block, as they are written.
+/// Renders the parser's events of a block into lines.
 pub(super) struct BlockRenderer {
     nest: NestedWriter,
     color: bool,
     inline: StyledText,
-    /// The looks that are open, each with those around it.
+    /// The stack of active styles, each combined with those around it.
     looks: Vec<Look>,
-    /// Where the text of each open link or image begins, and its address.
+    /// The start of the text and the address of each open link or image.
     link_targets: Vec<(usize, String)>,
     table: Option<Table>,
     code: Option<(String, String)>,
@@ -51,7 +51,7 @@ impl BlockRenderer {
         }
     }
 
-    /// Writes a block of Markdown, and remembers the links it defines.
+    /// Renders a block of Markdown and records the links it defines.
     pub(super) fn render_markdown(&mut self, text: &str, links: &mut LinkDefinitions) {
         let options = Options::ENABLE_TABLES
             | Options::ENABLE_FOOTNOTES
@@ -78,7 +78,7 @@ impl BlockRenderer {
         self.end_inline();
     }
 
-    /// Writes a block as the text it is.
+    /// Writes a block as plain text.
     pub(super) fn render_raw(&mut self, text: &str) {
         self.push(text.trim_end_matches('\n'));
         self.end_inline();
@@ -113,7 +113,7 @@ impl BlockRenderer {
                 self.nest.write_lines([rule.as_str()]);
             }
             Event::TaskListMarker(done) => self.push(if done { "[x] " } else { "[ ] " }),
-            // Not asked of the parser; shown as they came if it ever sends them.
+            // Not enabled in the parser; shown verbatim in case it sends them.
             Event::InlineMath(math) | Event::DisplayMath(math) => self.push(&math),
         }
     }
@@ -138,7 +138,7 @@ impl BlockRenderer {
             }
             Tag::TableRow | Tag::TableCell | Tag::Superscript | Tag::Subscript => {}
             tag => {
-                // Text of a tight item ends where the next block begins.
+                // The text of a tight list item ends where the next block begins.
                 self.end_inline();
                 self.start_block(tag);
             }
@@ -224,7 +224,7 @@ impl BlockRenderer {
         }
     }
 
-    /// Adds the address to a link, unless it can be read already.
+    /// Appends the address to a link, unless the text already shows it.
     fn end_link(&mut self) {
         self.looks.pop();
         let Some((start, url)) = self.link_targets.pop() else {
@@ -286,7 +286,7 @@ impl BlockRenderer {
         self.inline.push(text, self.current_style());
     }
 
-    /// Keeps a mark of the source that only color can stand for.
+    /// Writes a Markdown marker when there is no color to express it.
     fn push_source_mark(&mut self, mark: &str) {
         if !self.color {
             self.push(mark);

@@ -1,20 +1,20 @@
-//! Where one block of a Markdown text ends and the next begins.
+//! Splits a Markdown text into top-level blocks while it streams.
 //!
-//! Reads a line at a time and follows containers and leaves as CommonMark
-//! does, as far as needed to say which lines belong together.
+//! Reads one line at a time and tracks containers and leaves as CommonMark does, as far as
+//! needed to decide which lines belong together.
 //!
-//! Invariant: what it says of a line depends on that line and those before it.
-//! A block that is cut off here reads the same alone as in its text; lines kept
-//! together without need only appear later.
+//! Invariant: the decision about a line depends only on that line and those before it. A block
+//! that is cut off here reads the same alone as in its text; joining lines unnecessarily only
+//! delays their output.
 
 use super::container::Container;
 use super::html::HtmlBlockEnd;
 use super::line::{Fence, LineCursor, is_heading, is_rule, is_setext_underline};
 
-/// Deeper nesting is no document; it is only a way to make readers slow.
+/// Deeper nesting does not occur in real documents and would only be slow.
 const MAX_DEPTH: usize = 64;
 
-/// What becomes of a line.
+/// The role of a line.
 #[derive(Debug, PartialEq)]
 pub(super) enum LineRole<'a> {
     /// It belongs to the block that is open, or opens one.
@@ -46,9 +46,9 @@ enum Leaf {
 pub(super) struct BlockScanner {
     containers: Vec<Container>,
     leaf: Leaf,
-    /// Of the line at hand: it nests too deep.
+    /// Whether the current line nests too deep.
     too_deep: bool,
-    /// Of the line at hand: it began a block at the top.
+    /// Whether the current line began a top-level block.
     began: bool,
 }
 
@@ -62,17 +62,17 @@ impl BlockScanner {
         }
     }
 
-    /// Whether the last line nested deeper than it is worth following.
+    /// Returns whether the last line nested deeper than [`MAX_DEPTH`].
     pub(super) fn is_too_deep(&self) -> bool {
         self.too_deep
     }
 
-    /// Whether code in a fence outside every container is open.
+    /// Returns whether a top-level code fence is open.
     pub(super) fn is_code(&self) -> bool {
         self.containers.is_empty() && matches!(self.leaf, Leaf::Fence(_))
     }
 
-    /// Takes the next line, without its line ending.
+    /// Classifies the next line, given without its line ending.
     pub(super) fn classify<'a>(&mut self, line: &'a str) -> LineRole<'a> {
         if let (true, Leaf::Fence(fence)) = (self.containers.is_empty(), &self.leaf) {
             if fence.is_closed_by(&LineCursor::new(line)) {
@@ -125,7 +125,7 @@ impl BlockScanner {
         self.read_leaf(&cursor, kept, fresh);
     }
 
-    /// Passes what continues the open containers; answers with how many do.
+    /// Skips the markers that continue open containers; returns how many continue.
     fn match_containers(&self, cursor: &mut LineCursor) -> usize {
         let open = self.containers.iter();
         open.take_while(|container| container.try_continue(cursor))
@@ -134,8 +134,8 @@ impl BlockScanner {
 
     fn handle_blank(&mut self, kept: usize) {
         self.containers.truncate(kept);
-        // After a blank line nothing can go into an empty item, though the list
-        // may go on.
+        // After a blank line nothing can be added to an empty item, though the list
+        // may continue.
         if let Some(Container::Item {
             content,
             empty: true,
@@ -146,7 +146,7 @@ impl BlockScanner {
         self.leaf = Leaf::None;
     }
 
-    /// Opens the containers that begin on this line; answers whether any did.
+    /// Opens the containers that begin on this line; returns whether any did.
     fn open_containers(&mut self, cursor: &mut LineCursor, kept: usize) -> bool {
         let mut fresh = false;
         loop {
@@ -168,7 +168,7 @@ impl BlockScanner {
         }
     }
 
-    /// Reads what is left of a line after its containers.
+    /// Parses the rest of a line after its containers.
     fn read_leaf(&mut self, cursor: &LineCursor, kept: usize, fresh: bool) {
         let text = cursor.text();
         let paragraph = !fresh && self.leaf == Leaf::Paragraph;
@@ -198,7 +198,7 @@ impl BlockScanner {
         }
     }
 
-    /// Opens a leaf in the containers that go on or have just begun.
+    /// Opens a leaf in the containers that continue or have just begun.
     fn open_leaf(&mut self, kept: usize, fresh: bool, leaf: Leaf) {
         if !fresh {
             self.close_unmatched(kept, false);
@@ -207,14 +207,14 @@ impl BlockScanner {
         self.leaf = leaf;
     }
 
-    /// Notes that the innermost container has content.
+    /// Marks the innermost container as not empty.
     fn mark_filled(&mut self) {
         if let Some(Container::Item { empty, .. }) = self.containers.last_mut() {
             *empty = false;
         }
     }
 
-    /// Closes what does not go on, because something else begins.
+    /// Closes the blocks that do not continue because something else begins.
     fn close_unmatched(&mut self, kept: usize, for_item: bool) {
         // Items of one list are one block.
         let sibling = for_item && self.containers.first().is_some_and(Container::is_item);

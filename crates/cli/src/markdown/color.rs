@@ -1,4 +1,4 @@
-//! Code in the terminal's own colors, which suit its background.
+//! Syntax-highlights code with the terminal's own palette, which suits its background.
 //!
 //! Invariant: colors are added and no character is changed.
 
@@ -10,19 +10,19 @@ use super::inline::paint;
 /// Writes the lines of one block of code.
 #[derive(Debug, Default)]
 pub(super) struct ColoredCode {
-    /// None where there is no color.
+    /// `None` without color.
     highlighter: Option<Highlighter>,
 }
 
 impl ColoredCode {
-    /// For a block that begins, with what stands after its fence.
+    /// Creates a writer for a block with the info string of its fence.
     pub(super) fn new(info: &str, color: bool) -> Self {
         Self {
             highlighter: color.then(|| Highlighter::new(info)),
         }
     }
 
-    /// Writes the next line, which is safe and has no line ending.
+    /// Writes the next line, which is sanitized and has no line ending.
     pub(super) fn line(&mut self, line: &str, out: &mut String) {
         let Some(highlighter) = &mut self.highlighter else {
             out.push_str(line);

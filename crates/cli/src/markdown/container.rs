@@ -1,4 +1,4 @@
-//! Blocks that hold blocks: how they begin, and which lines go on with them.
+//! Container blocks of Markdown: how they begin, and which lines continue them.
 
 use super::line::{LineCursor, footnote_marker_len, is_rule, parse_list_marker};
 
@@ -9,7 +9,7 @@ pub(super) enum Container {
     Item {
         /// Columns its content is indented by.
         content: usize,
-        /// Whether it has none yet.
+        /// Whether it has no content yet.
         empty: bool,
     },
     Footnote,
@@ -23,7 +23,7 @@ impl Container {
         matches!(self, Container::Item { .. })
     }
 
-    /// Passes what continues this container, if the line does.
+    /// Skips the marker that continues this container; returns whether the line does.
     pub(super) fn try_continue(&self, cursor: &mut LineCursor) -> bool {
         let indent = match *self {
             Container::Quote => {
@@ -46,7 +46,7 @@ impl Container {
         within
     }
 
-    /// Passes the marker of a container that begins here, if one does.
+    /// Skips the marker of a container that begins here and returns the container.
     pub(super) fn try_begin(cursor: &mut LineCursor, in_paragraph: bool) -> Option<Container> {
         let before = cursor.indent();
         let text = cursor.text();
@@ -57,7 +57,7 @@ impl Container {
             skip_quote_marker(cursor);
             return Some(Container::Quote);
         }
-        // A rule of dashes or stars looks like a list, and comes first.
+        // A thematic break of dashes or stars looks like a list marker and takes precedence.
         if is_rule(text) {
             return None;
         }
@@ -66,7 +66,7 @@ impl Container {
         {
             cursor.skip_text(marker.bytes);
             let (after, empty) = (cursor.indent(), cursor.is_blank());
-            // Five columns are one, and then indented code.
+            // Five or more columns count as one, followed by indented code.
             let space = if empty || after > 4 { 1 } else { after };
             cursor.skip_space(space);
             let content = before + marker.bytes + space;

@@ -1,4 +1,4 @@
-//! Which lines of Markdown are a block of HTML.
+//! Detects HTML blocks in Markdown.
 
 /// What ends a block of HTML.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -24,7 +24,7 @@ const BLOCK_ELEMENTS: &str = " address article aside base basefont blockquote bo
     optgroup option p param search section summary table tbody td tfoot th thead title tr track ul ";
 
 impl HtmlBlockEnd {
-    /// How the block that this text begins will end, if it begins one.
+    /// Returns how the HTML block that this text begins will end, if it begins one.
     ///
     /// Any other tag begins a block only where no paragraph is open.
     pub(super) fn detect(text: &str, in_paragraph: bool) -> Option<HtmlBlockEnd> {
@@ -63,7 +63,7 @@ impl HtmlBlockEnd {
         (!in_paragraph && alone).then_some(HtmlBlockEnd::Blank)
     }
 
-    /// Whether the block ends with this line.
+    /// Returns whether the block ends with this line.
     pub(super) fn is_reached_by(self, line: &str) -> bool {
         match self {
             HtmlBlockEnd::Text(end) => line

@@ -1,4 +1,4 @@
-//! A run of styled text, before it is known where its lines end.
+//! A run of styled text before it is wrapped into lines.
 
 use std::ops::Range;
 
@@ -7,14 +7,14 @@ use anstyle::Style as Look;
 use super::sanitize::sanitize;
 use super::wrap;
 
-/// Text with the look of each of its parts.
+/// Text with a style for each range.
 ///
 /// Invariant: the text is safe to print and its only white space is space and
 /// newline.
 #[derive(Debug, Default)]
 pub(super) struct StyledText {
     text: String,
-    /// Where each look ends; the last ends with the text.
+    /// The end of each style's range; the last ends with the text.
     looks: Vec<(usize, Look)>,
 }
 
@@ -62,7 +62,7 @@ impl StyledText {
         self.text.trim().is_empty()
     }
 
-    /// Puts everything on one line.
+    /// Joins everything into one line.
     pub(super) fn flatten(&mut self) {
         if self.text.contains('\n') {
             self.text = self.text.replace('\n', " ");
@@ -77,7 +77,7 @@ impl StyledText {
         wrap::wrap_lines(&self.text, room)
     }
 
-    /// Writes a part of the text, leaving the terminal as it was found.
+    /// Writes a range of the text and resets the terminal's style.
     pub(super) fn write_range(&self, part: Range<usize>, color: bool, out: &mut String) {
         let mut at = part.start;
         let first = self.looks.partition_point(|&(end, _)| end <= at);
@@ -92,7 +92,7 @@ impl StyledText {
     }
 
     /// Writes at most `room` columns, the last an ellipsis if there was more;
-    /// answers with the columns written.
+    /// returns the columns written.
     pub(super) fn write_truncated(&self, room: usize, color: bool, out: &mut String) -> usize {
         let (bytes, columns) = wrap::fit_prefix(&self.text, room);
         if bytes == self.text.len() {
@@ -106,7 +106,7 @@ impl StyledText {
     }
 }
 
-/// Writes safe text in a look, or as it is without color.
+/// Writes sanitized text in a style, or plainly without color.
 pub(super) fn paint(text: &str, look: Look, color: bool, out: &mut String) {
     use std::fmt::Write as _;
 

@@ -1,11 +1,11 @@
-//! What one line of Markdown opens, looked at alone.
+//! Parses what a single line of Markdown opens: fences, list markers, rules and headings.
 
 /// A line, read from the left; columns count tabs as stops of four.
 #[derive(Clone, Copy)]
 pub(super) struct LineCursor<'a> {
     rest: &'a str,
     column: usize,
-    /// Columns of a tab already passed that are still to be given out.
+    /// Columns of a partly consumed tab that remain.
     pending_columns: usize,
 }
 
@@ -27,13 +27,13 @@ impl<'a> LineCursor<'a> {
         self.text().is_empty()
     }
 
-    /// Columns of white space ahead.
+    /// Returns the columns of white space ahead.
     pub(super) fn indent(&self) -> usize {
         let mut ahead = *self;
         ahead.skip_space(usize::MAX)
     }
 
-    /// Passes up to `most` columns of white space; answers with how many.
+    /// Skips up to `most` columns of white space; returns how many.
     pub(super) fn skip_space(&mut self, most: usize) -> usize {
         let mut skipped = 0;
         while skipped < most {
@@ -54,7 +54,7 @@ impl<'a> LineCursor<'a> {
         skipped
     }
 
-    /// Passes the white space ahead and `bytes` of the text after it.
+    /// Skips the white space ahead and `bytes` of the text after it.
     pub(super) fn skip_text(&mut self, bytes: usize) {
         self.skip_space(usize::MAX);
         self.rest = &self.rest[bytes..];
@@ -62,17 +62,17 @@ impl<'a> LineCursor<'a> {
     }
 }
 
-/// A code fence that is open.
+/// An open code fence.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Fence {
     mark: char,
     length: usize,
-    /// White space before the fence, which its lines lose too.
+    /// Indentation of the fence, which is also removed from its lines.
     indent: usize,
 }
 
 impl Fence {
-    /// The fence this text opens, and the info string after it.
+    /// Parses an opening fence and its info string.
     pub(super) fn parse(text: &str, indent: usize) -> Option<(Fence, &str)> {
         let mark = text
             .chars()
@@ -99,7 +99,7 @@ impl Fence {
         line.indent() < 4 && text.len() - after.len() >= self.length && after.trim().is_empty()
     }
 
-    /// A line of the code, without the indentation of the fence.
+    /// Removes the fence's indentation from a line of code.
     pub(super) fn unindent<'a>(&self, line: &'a str) -> &'a str {
         let spaces = line
             .bytes()
@@ -113,7 +113,7 @@ impl Fence {
 /// A list marker.
 pub(super) struct ListMarker {
     pub(super) bytes: usize,
-    /// Only some lists may begin in the middle of a paragraph.
+    /// Whether this list may interrupt a paragraph.
     pub(super) interrupts: bool,
 }
 
@@ -135,7 +135,7 @@ pub(super) fn parse_list_marker(text: &str) -> Option<ListMarker> {
     })
 }
 
-/// The bytes of `[^label]:`, if the text begins a footnote.
+/// Returns the length of `[^label]:`, if the text begins a footnote.
 pub(super) fn footnote_marker_len(text: &str) -> Option<usize> {
     let label = text.strip_prefix("[^")?;
     let end = label.find([']', '['])?;
@@ -160,7 +160,7 @@ pub(super) fn is_heading(text: &str) -> bool {
         && (after.is_empty() || after.starts_with([' ', '\t']))
 }
 
-/// Whether the text, under a paragraph, makes that a heading.
+/// Returns whether the text, below a paragraph, turns it into a heading.
 pub(super) fn is_setext_underline(text: &str) -> bool {
     let text = text.trim_end();
     !text.is_empty() && (text.bytes().all(|b| b == b'=') || text.bytes().all(|b| b == b'-'))

@@ -1,13 +1,13 @@
-//! Links by reference: what was defined earlier in the text.
+//! Definitions of reference links seen so far.
 
 use std::collections::HashMap;
 
-/// Addresses of links by reference, by their labels.
+/// Addresses of reference links by label.
 #[derive(Clone, Debug, Default)]
 pub(super) struct LinkDefinitions(HashMap<String, String>);
 
 impl LinkDefinitions {
-    /// Takes note of a definition; the first of a label counts.
+    /// Records a definition; the first one of a label is used.
     pub(super) fn define(&mut self, label: &str, url: &str) {
         self.0
             .entry(normalize_label(label))
@@ -23,7 +23,7 @@ impl LinkDefinitions {
     }
 }
 
-/// Labels are the same whatever their case and white space.
+/// Normalizes a label, which is compared ignoring case and white space.
 fn normalize_label(label: &str) -> String {
     let words: Vec<&str> = label.split_whitespace().collect();
     words.join(" ").to_lowercase()

@@ -1,12 +1,11 @@
-//! Markdown, as text for a terminal.
+//! Renders Markdown as text for a terminal.
 //!
-//! A text is rendered block by block, so that what a model writes can be shown
-//! while it is still being written. The price is small: a link by reference
-//! finds its address only if that was defined earlier, so definitions are shown
-//! rather than dropped.
+//! A text is rendered block by block, so that a model's answer can be shown while it is still
+//! streaming. A reference link therefore resolves only if it was defined earlier, so
+//! definitions are shown rather than dropped.
 //!
-//! Invariants: however a text is cut into chunks, it comes out the same; and no
-//! control character of the text reaches the terminal.
+//! Invariants: the output does not depend on how the text is split into chunks, and no control
+//! character of the text reaches the terminal.
 
 mod block_renderer;
 mod blocks;
@@ -31,7 +30,7 @@ use links::LinkDefinitions;
 
 pub(crate) use sanitize::sanitize;
 
-/// Plain text made safe and broken into lines of at most `width` columns.
+/// Sanitizes plain text and wraps it to `width` columns.
 pub(crate) fn wrap_plain(text: &str, width: usize) -> String {
     let text = text.replace("\r\n", "\n");
     let text = sanitize(&text);
@@ -43,18 +42,17 @@ pub(crate) fn wrap_plain(text: &str, width: usize) -> String {
     plain
 }
 
-/// How to render.
+/// Rendering options.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Style {
-    /// Columns of the terminal; fewer than 20 are taken for 20.
+    /// Columns of the terminal; at least 20 are assumed.
     pub(crate) width: usize,
     /// Whether to style with escape sequences.
     pub(crate) color: bool,
 }
 
 impl Style {
-    /// The style with a width that can be worked with: room for a few words,
-    /// and a rule across it that is no burden.
+    /// Returns the style with the width clamped to a usable range.
     fn bounded(self) -> Self {
         Style {
             width: self.width.clamp(20, 1000),
@@ -71,36 +69,36 @@ pub(crate) fn render(text: &str, style: &Style) -> String {
     out
 }
 
-/// More than this of one block is not drawn before it is complete.
+/// Maximum size of an incomplete block that is drawn as a draft.
 const MAX_DRAFT_BYTES: usize = 8 * 1024;
 
 /// Renders a text that arrives in chunks.
 ///
-/// What [`push`](Self::push) and [`finish`](Self::finish) return adds up to what
-/// [`render`] makes of the whole text.
+/// The concatenated results of [`push`](Self::push) and [`finish`](Self::finish) equal
+/// [`render`] of the whole text.
 #[derive(Debug)]
 pub(crate) struct StreamRenderer {
     style: Style,
     blocks: BlockScanner,
     links: LinkDefinitions,
-    /// The line still without an end.
+    /// The incomplete line.
     line: String,
-    /// The block still without an end.
+    /// The incomplete block.
     block: String,
-    /// Whether a blank line is due before what comes next.
+    /// Whether a blank line is needed before the next output.
     needs_blank_line: bool,
-    /// Whether the open block has shown anything yet.
+    /// Whether the open block has produced output yet.
     has_output: bool,
-    /// Whether the open block nests too deep to be read as Markdown.
+    /// Whether the open block nests too deep to be parsed as Markdown.
     too_deep: bool,
     /// Blank lines of code, held back until code follows them.
     pending_blank_lines: usize,
-    /// What colors the code outside every container.
+    /// The highlighter of top-level code.
     code: ColoredCode,
 }
 
 impl StreamRenderer {
-    /// A text of which nothing has arrived.
+    /// Creates a renderer for an empty text.
     pub(crate) fn new(style: Style) -> Self {
         StreamRenderer {
             style: style.bounded(),
@@ -116,7 +114,7 @@ impl StreamRenderer {
         }
     }
 
-    /// Takes more of the text; returns what is complete by now.
+    /// Adds a chunk; returns the output that is now complete.
     pub(crate) fn push(&mut self, chunk: &str) -> String {
         let mut out = String::new();
         let mut rest = chunk;
@@ -134,8 +132,8 @@ impl StreamRenderer {
         out
     }
 
-    /// What the block that is still open looks like so far: nothing that counts, as the
-    /// rest of it may make it another. Code comes line by line and needs no draft.
+    /// Renders the open block so far. This is provisional, because the rest may change the kind
+    /// of block. Code is written line by line and needs no draft.
     pub(crate) fn draft(&self) -> String {
         let open = format!("{}{}", self.block, self.line);
         let opens_fence = self.block.is_empty() && open.trim_start().starts_with(['`', '~']);
@@ -153,7 +151,7 @@ impl StreamRenderer {
         format!("{gap}{shown}")
     }
 
-    /// Takes the text to be at its end; returns what was still open.
+    /// Ends the text; returns the remaining output.
     pub(crate) fn finish(&mut self) -> String {
         let mut out = String::new();
         let line = std::mem::take(&mut self.line);
@@ -167,7 +165,7 @@ impl StreamRenderer {
 
     fn take_line(&mut self, line: &str, out: &mut String) {
         let line = line.strip_suffix('\r').unwrap_or(line);
-        // A lone carriage return would be a line ending to the parser alone.
+        // Only the parser would treat a lone carriage return as a line ending.
         let shown = line.contains('\r').then(|| line.replace('\r', "␍"));
         let line = shown.as_deref().unwrap_or(line);
         match self.blocks.classify(line) {
@@ -202,7 +200,7 @@ impl StreamRenderer {
         }
     }
 
-    /// Renders the block that is complete, and begins anew.
+    /// Renders the completed block and resets the state.
     fn end_block(&mut self, out: &mut String) {
         let block = std::mem::take(&mut self.block);
         let mut page = BlockRenderer::new(self.style);
@@ -220,8 +218,7 @@ impl StreamRenderer {
         (self.has_output, self.too_deep, self.pending_blank_lines) = (false, false, 0);
     }
 
-    /// Begins a line of code outside every container, which need not wait for the
-    /// rest.
+    /// Begins a line of code outside every container, which is written at once.
     fn begin_line(&mut self, out: &mut String) {
         self.begin_output(out);
         out.extend(std::iter::repeat_n(

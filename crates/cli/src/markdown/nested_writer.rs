@@ -1,6 +1,6 @@
-//! Lines inside quotes, lists and footnotes.
+//! Writes lines inside nested quotes, lists and footnotes.
 //!
-//! Invariant: however deep the nesting, some columns are left for the text.
+//! Invariant: some columns remain for the text at any nesting depth.
 
 use anstyle::Style as Look;
 
@@ -8,27 +8,27 @@ use super::Style;
 use super::block_renderer::to_label;
 use super::inline::{StyledText, paint};
 
-/// Columns that containers leave to what is in them.
+/// Minimum columns left for the text by containers.
 const MIN_TEXT_COLUMNS: usize = 10;
 const QUOTE_BAR: &str = "│";
 
-/// The lines written so far, and the containers the next will be in.
+/// The lines written so far and the open containers.
 pub(super) struct NestedWriter {
     out: String,
     style: Style,
     open: Vec<OpenContainer>,
-    /// Columns taken by the containers.
+    /// Columns used by the containers.
     used_columns: usize,
-    /// Whether something stands right above, in the same container.
+    /// Whether a block directly precedes in the same container.
     needs_blank_line: bool,
 }
 
 struct OpenContainer {
     kind: ContainerKind,
-    /// What the first line begins with, until it is written.
+    /// The marker of the first line, until it is written.
     marker: Option<String>,
     indent: usize,
-    /// Where the container begins in what is written.
+    /// The container's start in the output.
     start: usize,
 }
 
@@ -136,7 +136,7 @@ impl NestedWriter {
         self.needs_blank_line = false;
     }
 
-    /// Leaves the innermost container.
+    /// Closes the innermost container.
     pub(super) fn close_container(&mut self) {
         let Some(last) = self.open.last() else { return };
         let marked = matches!(last.kind, ContainerKind::Quote) || last.marker.is_some();
@@ -147,7 +147,7 @@ impl NestedWriter {
         self.needs_blank_line = true;
     }
 
-    /// Notes a paragraph: a list with one in an item is a loose list.
+    /// Records a paragraph: a list with a paragraph in an item is loose.
     pub(super) fn note_paragraph(&mut self) {
         if let [.., list, item] = self.open.as_mut_slice()
             && let (ContainerKind::List { loose, .. }, ContainerKind::Item) =
@@ -157,7 +157,7 @@ impl NestedWriter {
         }
     }
 
-    /// Keeps a new block apart from the one above, except in a tight list.
+    /// Separates a new block from the one above, except in a tight list.
     pub(super) fn separate_block(&mut self) {
         if !std::mem::take(&mut self.needs_blank_line) {
             return;
@@ -194,7 +194,7 @@ impl NestedWriter {
 
     fn write_line(&mut self, shown: &str) {
         let dim = Look::new().dimmed();
-        // Spaces wait for something to stand after them.
+        // Spaces are written only when text follows, so that none trail.
         let mut spaces = 0;
         for container in &mut self.open {
             let mark = match (&container.kind, container.marker.take()) {

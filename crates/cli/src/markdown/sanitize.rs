@@ -1,14 +1,14 @@
-//! Text from elsewhere, made harmless to a terminal.
+//! Makes untrusted text safe for a terminal.
 //!
-//! Invariant: what leaves here holds no control character but newline and tab,
-//! and nothing that reorders the text around it.
+//! Invariant: the result contains no control character except newline and tab, and no
+//! bidirectional override.
 
 use std::borrow::Cow;
 
-/// The text with every character that could steer a terminal made visible.
+/// Replaces every character that could control a terminal with a visible one.
 ///
 /// C0 controls become their pictures (`␛` for escape); C1 controls, delete and
-/// the bidirectional overrides become `U+FFFD`. Newline and tab are kept.
+/// the bidirectional overrides become `U+FFFD`. Newline and tab are unchanged.
 pub(crate) fn sanitize(text: &str) -> Cow<'_, str> {
     let Some(first) = text.find(|c| replacement_for(c).is_some()) else {
         return Cow::Borrowed(text);
@@ -20,7 +20,7 @@ pub(crate) fn sanitize(text: &str) -> Cow<'_, str> {
     Cow::Owned(out)
 }
 
-/// What is shown in place of a character that must not be printed.
+/// Returns the replacement for a character that must not be printed.
 fn replacement_for(c: char) -> Option<char> {
     match c {
         '\n' | '\t' => None,

@@ -1,16 +1,16 @@
-//! Tables: columns that line up, in the width there is.
+//! Lays out Markdown tables within the available width.
 
 use anstyle::Style as Look;
 use pulldown_cmark::Alignment;
 
 use super::inline::{StyledText, paint};
 
-/// Columns narrower than this tell nothing; the rows are listed instead.
+/// Minimum useful column width; narrower tables are shown as lists.
 const MIN_COLUMN_WIDTH: usize = 4;
 const COLUMN_SEPARATOR: &str = " │ ";
 const SEPARATOR_WIDTH: usize = 3;
 
-/// A table being gathered, then laid out.
+/// A table that is collected row by row and then laid out.
 #[derive(Debug, Default)]
 pub(super) struct Table {
     alignments: Vec<Alignment>,
@@ -40,7 +40,7 @@ impl Table {
         self.rows.push(std::mem::take(&mut self.row));
     }
 
-    /// The lines of the table, none wider than `room`.
+    /// Renders the table into lines of at most `room` columns.
     pub(super) fn render(&self, room: usize, color: bool) -> Vec<String> {
         match self.column_widths(room) {
             Some(columns) => self.render_grid(&columns, color),
@@ -48,8 +48,8 @@ impl Table {
         }
     }
 
-    /// How wide each column is, the widest giving way first; none if they
-    /// cannot all be shown side by side.
+    /// Returns the column widths, shrinking the widest first; `None` if the columns do not fit
+    /// side by side.
     fn column_widths(&self, room: usize) -> Option<Vec<usize>> {
         let count = self.alignments.len();
         let room = room.checked_sub(count.saturating_sub(1) * SEPARATOR_WIDTH)?;
@@ -110,11 +110,11 @@ impl Table {
         line
     }
 
-    /// Every row as lines of `column: cell`, for a table too wide for a grid.
+    /// Renders every row as lines of `column: cell`, for a table too wide for a grid.
     fn render_list(&self, room: usize, color: bool) -> Vec<String> {
         let mut lines = Vec::new();
         let blank: &[StyledText] = &[];
-        // A table of nothing but a head still has something to say.
+        // A table with a header only is still shown.
         let rows = self.rows.iter().map(Vec::as_slice);
         let rows: Vec<&[StyledText]> = if self.rows.is_empty() {
             vec![blank]

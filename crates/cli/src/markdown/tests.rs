@@ -1,3 +1,5 @@
+//! Tests of Markdown rendering in the terminal.
+
 use proptest::prelude::*;
 use unicode_width::UnicodeWidthStr;
 

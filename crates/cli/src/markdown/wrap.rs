@@ -1,7 +1,7 @@
-//! Lines that fit: display width, and where a text may be broken.
+//! Computes display width and wraps text into lines.
 //!
-//! A line is a range of the text it came from, so whoever knows the styles of
-//! that text can still find them.
+//! A line is a byte range of its text, so that callers can still apply the styles of that
+//! range.
 
 use std::ops::Range;
 
@@ -10,12 +10,12 @@ use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 /// Punctuation that may not begin a line of wide characters.
 const CLOSING_PUNCTUATION: &str = "、。，．！？：；）］｝」』】》〉〕ー…";
 
-/// Columns a text takes, as [`lines`] counts them.
+/// Returns the display width of a text, as [`wrap_lines`] counts it.
 pub(super) fn width(text: &str) -> usize {
     clusters(text).map(|(_, columns)| columns).sum()
 }
 
-/// The longest start of the text that fits, in bytes and in columns.
+/// Returns the longest prefix that fits, in bytes and in columns.
 pub(super) fn fit_prefix(text: &str, room: usize) -> (usize, usize) {
     let (mut bytes, mut used) = (0, 0);
     for (length, columns) in clusters(text) {
@@ -102,7 +102,7 @@ struct LineState {
     break_at: Option<BreakPoint>,
 }
 
-/// The last place the line may end.
+/// The last possible break of the line.
 struct BreakPoint {
     end: usize,
     next: usize,
@@ -117,7 +117,7 @@ enum PreviousCluster {
 }
 
 impl LineState {
-    /// Ends the line at its last break, or right here if it has none.
+    /// Ends the line at its last break point, or here if it has none.
     fn cut(&mut self, here: usize) -> Range<usize> {
         let at = self.break_at.take().unwrap_or(BreakPoint {
             end: here,
@@ -136,7 +136,7 @@ fn trim_trailing_spaces(text: &str, line: Range<usize>) -> Range<usize> {
     line.start..line.start + kept
 }
 
-/// What a reader sees as one character each, as bytes and columns.
+/// Iterates over grapheme clusters, as bytes and columns.
 fn clusters(text: &str) -> impl Iterator<Item = (usize, usize)> {
     let mut at = 0;
     std::iter::from_fn(move || {
@@ -150,7 +150,7 @@ fn next_cluster(text: &str) -> Option<(usize, usize)> {
     match text.as_bytes() {
         [] => return None,
         [b'\n', ..] => return Some((1, 0)),
-        // Most text, and worth not looking up.
+        // Fast path for ASCII.
         [b' '..=b'~'] | [b' '..=b'~', b'\n'..=b'~', ..] => return Some((1, 1)),
         _ => {}
     }
@@ -179,7 +179,7 @@ fn next_cluster(text: &str) -> Option<(usize, usize)> {
     if columns <= 2 {
         return Some((end, columns));
     }
-    // Not one picture after all: the first character and its marks.
+    // Not an emoji sequence: use the first character and its combining marks.
     let end = marks.unwrap_or(end);
     Some((end, text[..end].width()))
 }

@@ -1,5 +1,5 @@
-//! The agent CLI: sessions by id and name, an index, the last one for `--continue`,
-//! a limit on how many there are.
+//! Acceptance tests for the agent CLI: sessions by id and name, an index, the last session
+//! for `--continue`, and a limit on the number of sessions.
 
 use throughline_mock_provider::Reply;
 

@@ -1,4 +1,5 @@
-//! AIarmy: sessions that persist, a working set, compaction beyond 15,000 tokens.
+//! Acceptance tests for AIarmy: persistent sessions, a working set, and compaction beyond
+//! 15,000 tokens.
 
 use crate::harness::Tl;
 use crate::provider::{ANTHROPIC, RequestPurpose, purpose, start_provider};
@@ -36,7 +37,7 @@ fn the_new_session_flag_forces_a_new_session() {
     let tl = Tl::new();
     run_chat(&tl, &[], &["We decided to use Redis."]);
     let screen = run_chat(&tl, &["--new-session"], &["Something else."]);
-    assert!(screen.starts_with("A new session."), "{screen}");
+    assert!(screen.starts_with("New session."), "{screen}");
     assert_eq!(list_sessions(&tl).len(), 2);
 }
 
@@ -120,7 +121,7 @@ fn a_fact_or_decision_is_in_the_working_set_once() {
     assert_eq!(set["decisions"], serde_json::json!(["Use HITL"]));
 }
 
-/// A session of more than 15,000 tokens, in which the next thing is said.
+/// Creates a session of more than 15,000 tokens, due for compaction at the next message.
 fn create_overlong_session(tl: &Tl) -> String {
     let id = append_exchanges(tl, "long", 130);
     tl.ok(&[

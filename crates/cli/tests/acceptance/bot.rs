@@ -1,4 +1,5 @@
-//! The bot: one session a user that lasts, two messages of it in a request.
+//! Acceptance tests for the bot: one permanent session per user, and two of its messages in
+//! a request.
 
 use crate::harness::Tl;
 use crate::provider::{ANTHROPIC, RequestPurpose, purpose, start_provider};

@@ -1,4 +1,5 @@
-//! dagent: sessions of agents by feature and task, checkpoints, requests ready to send.
+//! Acceptance tests for dagent: agent sessions by feature and task, checkpoints, and
+//! requests ready to send.
 
 use serde_json::{Value, json};
 use throughline::context::{Encoding, Policy};
@@ -300,7 +301,7 @@ fn an_archived_session_can_be_viewed_and_is_no_longer_active() {
     assert_eq!(tl.texts("s").len(), 4);
     assert_eq!(tl.json(&["sessions"])["sessions"], json!([]));
     let screen = tl.chat(&[]).screen();
-    assert!(screen.starts_with("A new session."), "{screen}");
+    assert!(screen.starts_with("New session."), "{screen}");
 }
 
 #[test]

@@ -1,7 +1,8 @@
-//! The systems `tl` takes after, by their own lists: a module a system, a test a line.
+//! Acceptance tests against the reference systems: one module per system, one test per line
+//! of its specification.
 //!
-//! What those documents promise is tried here through `tl`, and through the library where
-//! it is a library's promise.
+//! What those documents promise is tested through `tl`, or through the library where it is
+//! a promise of a library.
 
 #![cfg(unix)]
 #![allow(clippy::unwrap_used, reason = "tests")]

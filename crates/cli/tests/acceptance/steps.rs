@@ -1,10 +1,10 @@
-//! What people do again and again.
+//! Steps that several acceptance tests share.
 
 use serde_json::{Value, json};
 
 use crate::harness::{CommandOutput, Tl, run_to_end};
 
-/// A chat in which these lines are typed, and which is left.
+/// Runs a chat, types these lines and exits; returns what was on the screen.
 #[track_caller]
 pub(crate) fn run_chat(tl: &Tl, args: &[&str], lines: &[&str]) -> String {
     let mut chat = tl.chat(args);
@@ -15,21 +15,21 @@ pub(crate) fn run_chat(tl: &Tl, args: &[&str], lines: &[&str]) -> String {
     chat.scrollback()
 }
 
-/// A command that counts tokens roughly.
+/// Runs a command with approximate token counting.
 pub(crate) fn run_rough(tl: &Tl, args: &[&str]) -> CommandOutput {
     let mut command = tl.command(args);
     command.env("TL_ENCODING", "rough");
     run_to_end(command, args, b"")
 }
 
-/// The same, with the result as JSON.
+/// The same, with the output parsed as JSON.
 #[track_caller]
 pub(crate) fn run_rough_json(tl: &Tl, args: &[&str]) -> Value {
     let args: Vec<_> = args.iter().copied().chain(["--json"]).collect();
     serde_json::from_str(&run_rough(tl, &args).ok()).unwrap()
 }
 
-/// A session with so many exchanges; gives its id.
+/// Creates a session with this many exchanges; returns its id.
 pub(crate) fn append_exchanges(tl: &Tl, name: &str, exchanges: usize) -> String {
     let id = tl.ok(&["new", "--name", name]).trim().to_owned();
     let lines: String = (1..=exchanges)
@@ -48,7 +48,7 @@ pub(crate) fn append_exchanges(tl: &Tl, name: &str, exchanges: usize) -> String 
     id
 }
 
-/// The sessions there are, as cards.
+/// Lists the info of all sessions.
 pub(crate) fn list_sessions(tl: &Tl) -> Vec<Value> {
     tl.json(&["sessions", "--all"])["sessions"]
         .as_array()
@@ -56,18 +56,18 @@ pub(crate) fn list_sessions(tl: &Tl) -> Vec<Value> {
         .clone()
 }
 
-/// The card of a session.
+/// Returns the info of a session.
 pub(crate) fn session_info(tl: &Tl, session: &str) -> Value {
     tl.json(&["show", session])["session"].clone()
 }
 
-/// All entries of a session.
+/// Returns all entries of a session.
 pub(crate) fn entries(tl: &Tl, session: &str) -> Vec<Value> {
     let shown = tl.json(&["show", session, "--all"]);
     shown["entries"].as_array().unwrap().clone()
 }
 
-/// A section of the request that would be sent now.
+/// Returns a section of the request that would be sent now.
 pub(crate) fn section(request: &Value, name: &str) -> Value {
     let sections = request["sections"].as_array().unwrap().iter();
     let mut named = sections.filter(|section| section["name"] == name);

@@ -1,9 +1,10 @@
-//! Sessions that are handed to other agents: each program, as it is published, is started in
-//! a home of its own against a stand-in for its provider, and what it sends there is looked
-//! at. Then what it wrote is brought in again.
+//! Tests handing sessions over to other agents' published programs.
 //!
-//! They are large, and so ignored unless asked for:
-//! `cargo nextest run -p throughline-cli --test agents --run-ignored only`.
+//! Each program is started in its own home against a mock provider, and the request it
+//! sends is checked. Then the session that it wrote is imported back.
+//!
+//! The programs are large, so these tests are ignored by default: `cargo nextest run -p
+//! throughline-cli --test agents --run-ignored only`.
 
 use std::fs;
 use std::path::PathBuf;
@@ -16,9 +17,9 @@ use crate::client_packages::{node, run_command};
 use crate::{Home, clients_folder};
 
 const QUESTION: &str = "What did we decide?";
-/// How a prompt begins.
-const PROMPT: &str = "You go on with a conversation that another agent had.";
-/// What was said, in order.
+/// The beginning of the handoff prompt.
+const PROMPT: &str = "You continue another agent's conversation.";
+/// The messages of the session, in order.
 const MESSAGES: [&str; 4] = [
     "Add a rate limiter",
     "I look.",
@@ -36,7 +37,8 @@ fn assert_in_order(request: &str, pieces: &[&str]) {
     }
 }
 
-/// A session with a call and its result, a pin and a decision; the folder of the programs.
+/// A session with a tool call and its result, a pin and a decision; and the folder of the
+/// programs.
 struct HandoffFixture {
     home: Home,
     programs: PathBuf,
@@ -68,7 +70,7 @@ impl HandoffFixture {
         Some(handed)
     }
 
-    /// What `tl` says on stdout.
+    /// Runs `tl` and returns its stdout.
     fn tl(&self, args: &[&str], input: &str) -> String {
         let given = self.home.folder.path().join("input");
         fs::write(&given, input).unwrap();
@@ -79,14 +81,15 @@ impl HandoffFixture {
         String::from_utf8(told.stdout).unwrap().trim().to_owned()
     }
 
-    /// Hands the session over; the words of the command to run, after the folder's.
+    /// Hands the session over; returns the arguments of the command to run, after the
+    /// folder.
     fn run_handoff(&self, to: &str) -> Vec<String> {
         let command = self.tl(&["handoff", "limiter", "--to", to, "--write"], "");
         let (_, command) = command.split_once(" && ").unwrap();
         shell_words::split(command).unwrap()
     }
 
-    /// The prompt that was written for an agent without a session file.
+    /// Reads the prompt that was written for an agent without a session file.
     fn prompt(&self, to: &str) -> String {
         let told = self.tl(&["handoff", "limiter", "--to", to, "--json"], "");
         let told: Value = serde_json::from_str(&told).unwrap();
@@ -107,7 +110,7 @@ impl HandoffFixture {
         program
     }
 
-    /// Runs a program; what the last request that asks our question says, as JSON.
+    /// Runs a program; returns as JSON the last request that contains our question.
     fn ask_program(&self, program: &mut Command, question: &str) -> String {
         run_command(self.home.configure(program)).unwrap_or_else(|why| panic!("{why}"));
         let requests = self.stand_in.requests();
@@ -119,18 +122,18 @@ impl HandoffFixture {
             .unwrap_or_else(|| panic!("nobody asked {question}"))
     }
 
-    /// Everything that was said is in the request, in order.
+    /// Asserts that the request contains all messages, in order.
     fn assert_whole(request: &str) {
         assert_in_order(request, &[MESSAGES.as_slice(), &[QUESTION]].concat());
     }
 
-    /// Everything that matters is in the request.
+    /// Asserts that the request contains everything important.
     fn assert_prompted(request: &str) {
         assert_in_order(request, &["100 a minute", "Token bucket", "limit.rs"]);
         assert_in_order(request, &MESSAGES);
     }
 
-    /// What the agent added comes in, and nothing else.
+    /// Asserts that the messages the agent added are imported, and nothing else.
     fn assert_imported_back(&self, agent: &str) {
         let told = self.tl(&["import", "--from", agent, "--json"], "");
         let told: Value = serde_json::from_str(&told).unwrap();

@@ -1,5 +1,5 @@
-//! Every tool, resource and prompt of `tl mcp` with input that makes no sense: each is refused
-//! in words that say what is wrong, and the server goes on.
+//! Tests every tool, resource and prompt of `tl mcp` with invalid input: each is refused
+//! with a message that names the problem, and the server keeps running.
 
 use std::io::{BufRead, BufReader, Lines, Write};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use crate::Home;
 
-/// A server that is spoken to line by line.
+/// An MCP server process, driven line by line.
 struct McpClient {
     server: Child,
     to: ChildStdin,
@@ -65,7 +65,7 @@ impl McpClient {
     }
 }
 
-/// Why something was refused, by the protocol or by the tool.
+/// Returns the reason for a refusal, whether by the protocol or by the tool.
 fn refusal_message(answer: &Value) -> String {
     if let Some(message) = answer["error"]["message"].as_str() {
         return message.to_owned();
@@ -157,7 +157,7 @@ fn every_tool_refuses_what_makes_no_sense_and_says_why() {
             json!({"key": "k", "messages": said, "head": 7}),
             "no entry 7",
         ),
-        ("save_checkpoint", json!({"session": "k"}), "says nothing"),
+        ("save_checkpoint", json!({"session": "k"}), "is empty"),
         (
             "save_checkpoint",
             json!({"session": "nowhere", "background": "x"}),
@@ -169,7 +169,7 @@ fn every_tool_refuses_what_makes_no_sense_and_says_why() {
             "no entry 7",
         ),
         ("remember", json!({}), "fact"),
-        ("remember", json!({"fact": "  "}), "nothing in it"),
+        ("remember", json!({"fact": "  "}), "fact is empty"),
         ("remember", json!({"fact": "x", "scope": "world"}), "world"),
         (
             "remember",
@@ -188,7 +188,7 @@ fn every_tool_refuses_what_makes_no_sense_and_says_why() {
         }
     }
     assert!(unclear.is_empty(), "{unclear:#?}");
-    // Nothing of it was written.
+    // None of it was stored.
     let read = talking.call("read_session", &json!({"session": "k"}));
     let entries = &read["result"]["structuredContent"]["entries"];
     assert_eq!(entries.as_array().unwrap().len(), 1, "{read}");

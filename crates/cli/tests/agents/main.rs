@@ -1,8 +1,8 @@
-//! `tl` as other programs use it: the published clients of the Model Context Protocol, its
-//! conformance runner, and the Python package with the frameworks it is for, against a real
-//! `tl mcp` and a real `tl serve`.
+//! Tests `tl` with the programs that use it: published MCP clients, the MCP conformance
+//! runner, and the Python package with its frameworks, against a real `tl mcp` and `tl
+//! serve`.
 //!
-//! Versions are pinned in `clients`, and installed once.
+//! Versions are pinned in `clients` and installed once.
 
 #![allow(clippy::unwrap_used, reason = "tests say what they expect")]
 
@@ -22,7 +22,7 @@ fn clients_folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/agents/clients")
 }
 
-/// A home of one's own, and a server on it where one is wanted.
+/// A separate home, optionally with a server.
 struct Home {
     folder: tempfile::TempDir,
     server: Option<(Child, String)>,
@@ -51,7 +51,7 @@ impl Home {
         home
     }
 
-    /// The command, in this home.
+    /// Sets the environment of a command to this home.
     fn configure<'a>(&self, command: &'a mut Command) -> &'a mut Command {
         for proxy in ["http_proxy", "https_proxy", "all_proxy"] {
             command.env_remove(proxy).env_remove(proxy.to_uppercase());
@@ -66,7 +66,7 @@ impl Home {
             .current_dir(self.folder.path())
     }
 
-    /// Runs a program that must be fine.
+    /// Runs a program that must succeed.
     fn run_fine(&self, command: &mut Command) {
         let told = run_command(self.configure(command)).unwrap_or_else(|why| panic!("{why}"));
         assert!(told.contains("fine"), "{told}");
@@ -94,7 +94,7 @@ fn javascript_client(home: &Home, way: &str) {
     let Some(folder) = node(&clients_folder()) else {
         return;
     };
-    // Packages are looked for from where a program is.
+    // Node resolves packages relative to the program's folder.
     let program = folder.join(format!("mcp_client_{way}.mjs"));
     fs::copy(clients_folder().join("mcp_client.mjs"), &program).unwrap();
     let mut node = Command::new(folder.join("node_modules/.bin/node"));
@@ -121,8 +121,8 @@ fn the_javascript_mcp_client_talks_over_http() {
     javascript_client(&Home::with_server(), "http");
 }
 
-/// The runner's other scenarios ask for tools, prompts and resources of its own that only a
-/// server made for it has.
+/// The runner's other scenarios need tools, prompts and resources that only its own test
+/// server has.
 #[test]
 fn the_conformance_runner_finds_nothing_wrong() {
     let Some(folder) = node(&clients_folder()) else {
@@ -174,7 +174,7 @@ fn the_python_package_works_with_what_it_is_for() {
     );
 }
 
-/// Sends lines to `tl mcp` and gives what it said on stdout when they have ended.
+/// Sends lines to `tl mcp`; returns whether it succeeded and the lines of its stdout.
 fn send_to_mcp(home: &Home, lines: &[&str]) -> (bool, Vec<serde_json::Value>) {
     let mut mcp = Command::new(env!("CARGO_BIN_EXE_tl"));
     let mut mcp = home

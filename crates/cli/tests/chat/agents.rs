@@ -1,4 +1,4 @@
-//! Agents: where their files are found, and what is asked when they change.
+//! Agents in the chat: where their files are found, and the confirmation when they change.
 
 use std::path::PathBuf;
 

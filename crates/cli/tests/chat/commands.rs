@@ -1,4 +1,4 @@
-//! What can be typed besides talking.
+//! Slash commands in the chat.
 
 use crate::assert_screen;
 use crate::harness::Tl;

@@ -1,4 +1,4 @@
-//! What is left behind, put away, or not kept at all.
+//! Starting and leaving the chat: transcripts, session limits, and chats that are not saved.
 
 use crate::assert_screen;
 use crate::harness::Tl;

@@ -1,6 +1,6 @@
-//! What goes wrong with providers, and what a person is told.
+//! Provider failures, and the messages shown for them.
 //!
-//! Whatever it is, what they said is kept.
+//! Invariant: whatever fails, the user's message is stored.
 
 use std::net::TcpListener;
 
@@ -13,7 +13,8 @@ use crate::pty::Pty;
 
 const QUESTION: &str = "What is a token bucket?";
 
-/// For each wire, a chat in which the question was asked of a provider that replies so.
+/// For each wire format, starts a chat and asks a question of a provider with these
+/// replies.
 fn ask_each_provider(replies: impl Fn() -> Vec<Reply>) -> Vec<(&'static str, Tl, Pty)> {
     let mut chats = Vec::new();
     for wire in WIRE_FORMATS {
@@ -24,7 +25,7 @@ fn ask_each_provider(replies: impl Fn() -> Vec<Reply>) -> Vec<(&'static str, Tl,
         chat.type_line(QUESTION);
         chats.push((wire.name, tl, chat, provider));
     }
-    // They wait together.
+    // The chats wait in parallel.
     let waited = chats.into_iter().map(|(name, tl, chat, provider)| {
         chat.wait_for_prompt();
         drop(provider);
@@ -113,7 +114,7 @@ fn a_wrong_key_is_reported_and_the_right_one_goes_on() {
     for wire in WIRE_FORMATS {
         let tl = Tl::new();
         let provider = start_provider([Reply::text("It holds tokens.")]);
-        // Also for those whose key is wrong there is a reply, which they do not get.
+        // There is a reply prepared even for those whose key is wrong; they do not get it.
         let mut chat = tl
             .connected_terminal(&[], &provider, wire)
             .env(wire.key, "sk-wrong")

@@ -1,4 +1,4 @@
-//! Keys: lines, several lines, completion, and ways to leave.
+//! Keyboard input: lines, multi-line input, completion, and ways to exit.
 
 use crate::assert_screen;
 use crate::harness::Tl;

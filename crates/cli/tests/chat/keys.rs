@@ -1,4 +1,4 @@
-//! Keys: where they may be, and where they never are.
+//! API keys: where they may be stored, and where they must never appear.
 
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
@@ -17,7 +17,7 @@ fn write_keys_file(tl: &Tl, mode: u32) -> PathBuf {
     file
 }
 
-/// The files under a folder that hold a text.
+/// Lists the files under a folder that contain a text.
 fn files_containing(folder: &Path, text: &str) -> Vec<PathBuf> {
     let entries = std::fs::read_dir(folder).unwrap();
     let paths = entries.map(|entry| entry.unwrap().path());

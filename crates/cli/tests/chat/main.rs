@@ -1,4 +1,4 @@
-//! The chat as a person meets it: through a terminal, with the screens they see.
+//! End-to-end tests of the chat in a terminal, with snapshots of the screen.
 
 #![cfg(unix)]
 #![allow(clippy::unwrap_used, reason = "tests")]

@@ -1,4 +1,4 @@
-//! Models: answers as they come, what they cost, and how they are stopped.
+//! Model replies in the chat: streaming, cost, and cancellation.
 
 use std::time::Duration;
 
@@ -64,13 +64,16 @@ fn an_answer_appears_as_it_comes() {
         .start_ready();
     chat.type_line("Tell me something long");
     chat.wait_for("The first paragraph is here.");
-    // Not only whole paragraphs.
+    // Text is shown before its paragraph is complete.
     chat.wait_for("The second one never ends. And on");
     chat.send_keys(CTRL_C);
     chat.wait_for_prompt();
     let seen = chat.scrollback();
-    assert!(seen.contains("Stopped; what came is kept."), "{seen}");
-    // What was drawn while it came is not left behind.
+    assert!(
+        seen.contains("Stopped; the partial answer is saved."),
+        "{seen}"
+    );
+    // Nothing drawn while streaming is left behind.
     assert_eq!(seen.matches("never ends").count(), 1, "{seen}");
 }
 
@@ -89,7 +92,10 @@ fn ctrl_c_stops_an_answer_and_keeps_what_came() {
         chat.send_keys(CTRL_C);
         chat.wait_for_prompt();
         let screen = chat.screen();
-        assert!(screen.contains("Stopped; what came is kept."), "{screen}");
+        assert!(
+            screen.contains("Stopped; the partial answer is saved."),
+            "{screen}"
+        );
         chat.send_line("In short?");
         assert!(
             chat.screen().contains("It holds tokens."),
@@ -247,7 +253,7 @@ fn the_model_summarizes_on_exit_and_in_compaction() {
         assert_eq!(chat.exit(), Some(0));
         assert_screen!(format!("model_summaries_{}", wire.name), chat.scrollback());
         let shown = tl.ok(&["show", "last", "--all"]);
-        assert!(shown.contains(&format!("by {}", wire.model)), "{shown}");
+        assert!(shown.contains(&format!("({})", wire.model)), "{shown}");
     }
 }
 
@@ -266,7 +272,7 @@ fn a_summary_that_fails_is_made_without_the_model_and_reported() {
     chat.send_line("We decided to use a token bucket for the limiter.");
     assert_eq!(chat.exit(), Some(0));
     assert_screen!("summary_failed", chat.scrollback());
-    assert!(tl.ok(&["show", "last", "--all"]).contains("by extractive"));
+    assert!(tl.ok(&["show", "last", "--all"]).contains("(extractive)"));
 }
 
 #[test]
@@ -293,7 +299,7 @@ fn ctrl_c_stops_a_summary_and_the_chat_goes_on() {
     chat.wait_for_prompt();
     let screen = chat.screen();
     assert!(
-        screen.contains("Stopped; nothing is summarized."),
+        screen.contains("Stopped; no summary was written."),
         "{screen}"
     );
     assert!(!screen.contains("⠁ summarizing"), "{screen}");

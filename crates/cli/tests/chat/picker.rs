@@ -1,4 +1,4 @@
-//! Choosing a session from a list.
+//! The session picker.
 
 use crate::assert_screen;
 use crate::harness::Tl;
@@ -36,7 +36,7 @@ fn a_list_that_nothing_fits_says_so_and_escape_leaves() {
     let mut chat = tl.terminal(&["resume"]).start();
     chat.wait_for("3 · Enter opens");
     chat.send_keys("zzz");
-    chat.wait_for("nothing fits");
+    chat.wait_for("no matches");
     chat.send_keys(ENTER);
     chat.send_keys(ESCAPE);
     assert_eq!(chat.exit_code(), Some(0));

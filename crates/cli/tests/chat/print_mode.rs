@@ -1,4 +1,4 @@
-//! `tl -p`: one thing said, the answer on stdout, and nothing else there.
+//! `tl -p`: sends one message and prints only the answer on stdout.
 
 use std::process::Command;
 
@@ -10,7 +10,7 @@ use crate::provider::{
     ANTHROPIC, KEY, OPENAI, RequestPurpose, WIRE_FORMATS, WireFormat, purpose, start_provider,
 };
 
-/// `tl` with these arguments, a provider, and something on stdin.
+/// Runs `tl` with a provider and text on stdin.
 fn run_with_provider(
     tl: &Tl,
     args: &[&str],
@@ -29,7 +29,7 @@ fn provider_command(tl: &Tl, args: &[&str], provider: &MockProvider, wire: WireF
     command
 }
 
-/// `tl` with these arguments, without a provider.
+/// Runs `tl` without a provider.
 fn run_offline(tl: &Tl, args: &[&str], stdin: &str) -> CommandOutput {
     let mut command = tl.command(args);
     command.env("TL_ENCODING", "rough");
@@ -112,7 +112,7 @@ fn nothing_to_say_is_an_error() {
     for (args, stdin) in [(&["-p"][..], ""), (&["-p", "  "], ""), (&["-p"], " \n")] {
         let said = run_offline(&tl, args, stdin);
         assert_eq!(said.code(), Some(5), "{said}");
-        assert!(said.stderr().contains("there is nothing to say"), "{said}");
+        assert!(said.stderr().contains("no prompt given"), "{said}");
     }
     assert_eq!(count_sessions(&tl), 0);
 }
@@ -125,9 +125,9 @@ fn a_failure_has_an_exit_code_of_its_own_and_keeps_what_was_said() {
         let said = run_with_provider(&tl, &["-p", "What is a token bucket?"], &provider, wire, "");
         assert_eq!(said.code(), Some(7), "{said}");
         assert_eq!(said.stdout(), "");
-        let told = format!("{} does not accept the key from {}", wire.name, wire.key);
+        let told = format!("{} rejected the API key from {}", wire.name, wire.key);
         assert!(said.stderr().contains(&told), "{said}");
-        assert!(said.stderr().contains("what you said is kept"), "{said}");
+        assert!(said.stderr().contains("your message is saved"), "{said}");
         assert_eq!(tl.texts("last"), ["What is a token bucket?"]);
     }
 }
@@ -144,7 +144,10 @@ fn what_came_of_a_broken_answer_is_printed_and_kept() {
         let said = run_with_provider(&tl, &["-p", "What is a token bucket?"], &provider, wire, "");
         assert_eq!(said.code(), Some(7), "{said}");
         assert_eq!(said.stdout(), "It holds tokens \n");
-        assert!(said.stderr().contains("what came is kept"), "{said}");
+        assert!(
+            said.stderr().contains("the partial answer is saved"),
+            "{said}"
+        );
         assert_eq!(tl.texts("last")[1], "It holds tokens ");
     }
 }
@@ -163,7 +166,7 @@ fn it_goes_on_where_the_last_one_was_unless_it_is_told_otherwise() {
     assert_eq!(count_sessions(&tl), 2);
     asked(&["-p", "five", "--resume", "first"]);
     assert_eq!(tl.json(&["show", "first"])["session"]["queries"], 4);
-    // The model was sent what came before.
+    // The model received the earlier messages.
     let requests = provider.requests();
     let answers: Vec<_> = requests
         .iter()
@@ -181,7 +184,7 @@ fn which_session_is_meant_has_to_be_said() {
     let said = run_offline(&tl, &["-p", "hello", "--resume"], "");
     assert_eq!(said.code(), Some(5), "{said}");
     assert!(
-        said.stderr().contains("name it: --resume SESSION"),
+        said.stderr().contains("specify one: --resume SESSION"),
         "{said}"
     );
     let said = run_offline(&tl, &["-p", "hello", "--resume", "nobody"], "");

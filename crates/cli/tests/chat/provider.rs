@@ -1,4 +1,4 @@
-//! A provider of models that is not one, and how `tl` is pointed at it.
+//! Mock providers for the chat tests, and the settings that point `tl` at them.
 
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
@@ -9,10 +9,10 @@ use throughline_mock_provider::{MockProvider, Reply, Request, Script};
 use crate::harness::Tl;
 use crate::pty::{PtyCommand, TIMEOUT};
 
-/// A key that must never be seen anywhere.
+/// An API key that must never appear anywhere.
 pub(crate) const KEY: &str = "sk-not-to-be-seen-anywhere";
 
-/// A wire format, and the variables that lead to it.
+/// A wire format, and the environment variables that select it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct WireFormat {
     pub(crate) name: &'static str,
@@ -56,12 +56,12 @@ pub(crate) fn purpose(request: &Request) -> RequestPurpose {
     }
 }
 
-/// A provider that answers so, in turn, and names and summarizes as it is asked to.
+/// Starts a provider with these replies, in order, and default titles and summaries.
 pub(crate) fn start_provider(replies: impl IntoIterator<Item = Reply>) -> MockProvider {
     start_provider_by_purpose(replies, || Reply::text("rate limiter"), summary_reply)
 }
 
-/// A provider that answers so, in turn, and names and summarizes so.
+/// Starts a provider with these replies, in order, and these titles and summaries.
 pub(crate) fn start_provider_by_purpose(
     replies: impl IntoIterator<Item = Reply>,
     title: fn() -> Reply,
@@ -85,7 +85,7 @@ fn build_script(
     })
 }
 
-/// Waits until the provider was asked for an answer.
+/// Waits until the provider has received a request for an answer.
 pub(crate) fn wait_for_request(provider: &MockProvider) {
     let end = Instant::now() + TIMEOUT;
     let asked = || {
@@ -118,7 +118,7 @@ pub(crate) fn summary_reply() -> Reply {
 }
 
 impl Tl {
-    /// `tl` with these arguments, for a terminal, with a key for the provider.
+    /// Prepares `tl` with these arguments for a terminal, with a key for the provider.
     pub(crate) fn connected_terminal(
         &self,
         args: &[&str],

@@ -1,8 +1,7 @@
-//! `tl` in a terminal: a real one, as far as the program can tell, whose screen can be
-//! read and whose keys can be pressed.
+//! Runs `tl` in a pseudo-terminal whose screen can be read and whose keys can be pressed.
 //!
-//! Nothing here waits for a time to pass: the reader tells of every change, and whoever
-//! waits looks again. [`PATIENCE`] is only there so that a test that hangs ends.
+//! Nothing here waits for a fixed time: the reader signals every change, and waiting
+//! functions check again. [`TIMEOUT`] only ends a test that hangs.
 
 use std::fs::File;
 use std::io::{Read as _, Write as _};
@@ -19,7 +18,7 @@ use crate::screen::{COLUMNS, ROWS, normalize, rows};
 
 pub(crate) const TIMEOUT: Duration = Duration::from_secs(30);
 const SCROLLBACK: usize = 5_000;
-/// What the line editor says when it begins to read a line.
+/// The sequence that the line editor sends when it starts to read a line.
 const PROMPT_SEQUENCE: &[u8] = b"\x1b[?2004h";
 
 pub(crate) const ENTER: &str = "\r";
@@ -32,19 +31,19 @@ pub(crate) const CTRL_C: &str = "\x03";
 pub(crate) const CTRL_D: &str = "\x04";
 pub(crate) const CTRL_U: &str = "\x15";
 
-/// A `tl` that is about to be started.
+/// A `tl` that is ready to start.
 pub(crate) struct PtyCommand {
     command: Command,
     folder: String,
 }
 
-/// A `tl` in a terminal.
+/// A `tl` running in a terminal.
 pub(crate) struct Pty {
     child: Child,
     keys: File,
     seen: Arc<SharedScreen>,
     reader: Option<JoinHandle<()>>,
-    /// Lines that were typed: as many prompts are behind us.
+    /// How many lines were typed, and so how many prompts were answered.
     typed: usize,
     folder: String,
 }
@@ -72,13 +71,13 @@ impl Default for ScreenState {
 }
 
 impl ScreenState {
-    /// How often a line was asked for.
+    /// How many prompts have been shown.
     fn prompts(&self) -> usize {
         let windows = self.raw.windows(PROMPT_SEQUENCE.len());
         windows.filter(|bytes| *bytes == PROMPT_SEQUENCE).count()
     }
 
-    /// Whether the cursor stands behind a prompt.
+    /// Whether the cursor is behind a prompt.
     fn at_prompt(&self) -> bool {
         let screen = self.parser.screen();
         screen.bracketed_paste() && screen.cursor_position().1 > 0
@@ -86,12 +85,12 @@ impl ScreenState {
 }
 
 impl Tl {
-    /// `tl` with these arguments, for a terminal.
+    /// Prepares `tl` with these arguments for a terminal.
     pub(crate) fn terminal(&self, args: &[&str]) -> PtyCommand {
         let mut command = self.command(args);
         command
             .env("TERM", "xterm-256color")
-            // The table of the default encoding takes longer to read than a test to run.
+            // Loading the default encoding's table takes longer than a test.
             .env("TL_ENCODING", "rough");
         PtyCommand {
             command,
@@ -99,7 +98,7 @@ impl Tl {
         }
     }
 
-    /// `tl` with these arguments in a terminal, when it waits for the first line.
+    /// Starts `tl` with these arguments and waits for the first prompt.
     pub(crate) fn chat(&self, args: &[&str]) -> Pty {
         self.terminal(args).start_ready()
     }
@@ -123,7 +122,7 @@ impl PtyCommand {
         let seeing = Arc::clone(&seen);
         let reader = std::thread::spawn(move || {
             let mut bytes = [0; 4096];
-            // A terminal that nobody writes to any more is an error to read from.
+            // Reading from a terminal that has no writer left fails.
             while let Ok(count) = output.read(&mut bytes)
                 && count > 0
             {
@@ -145,7 +144,7 @@ impl PtyCommand {
         }
     }
 
-    /// Starts it and waits until it asks for a line.
+    /// Starts it and waits for the first prompt.
     pub(crate) fn start_ready(self) -> Pty {
         let pty = self.start();
         pty.wait_for_prompt();
@@ -173,7 +172,7 @@ impl Pty {
         state
     }
 
-    /// Waits until a line is asked for that was not typed yet.
+    /// Waits for a prompt that has not been answered yet.
     #[track_caller]
     pub(crate) fn wait_for_prompt(&self) {
         let typed = self.typed;
@@ -182,7 +181,7 @@ impl Pty {
         }));
     }
 
-    /// Types a line at the prompt, and no more.
+    /// Types a line at the prompt, without ending it.
     #[track_caller]
     pub(crate) fn type_line(&mut self, line: &str) {
         self.wait_for_prompt();
@@ -190,7 +189,7 @@ impl Pty {
         self.enter();
     }
 
-    /// Ends the line that was typed.
+    /// Ends the typed line.
     pub(crate) fn enter(&mut self) {
         self.typed += 1;
         self.send_keys(ENTER);
@@ -202,14 +201,14 @@ impl Pty {
         self.send_keys(key);
     }
 
-    /// Types a line and waits until the next is asked for.
+    /// Types a line and waits for the next prompt.
     #[track_caller]
     pub(crate) fn send_line(&mut self, line: &str) {
         self.type_line(line);
         self.wait_for_prompt();
     }
 
-    /// Presses keys, whatever is on the screen.
+    /// Presses keys without waiting for a prompt.
     pub(crate) fn send_keys(&mut self, keys: &str) {
         self.keys.write_all(keys.as_bytes()).unwrap();
     }
@@ -222,7 +221,7 @@ impl Pty {
         }));
     }
 
-    /// Waits until a text is the last on the screen.
+    /// Waits until the screen ends with a text.
     #[track_caller]
     pub(crate) fn wait_for_end(&self, text: &str) {
         drop(self.wait(&format!("{text:?} at the end"), |state| {
@@ -230,7 +229,7 @@ impl Pty {
         }));
     }
 
-    /// What is on the screen, with what differs from run to run replaced.
+    /// Returns the screen, with variable parts masked.
     pub(crate) fn screen(&self) -> String {
         let state = self.seen.state.lock().unwrap();
         let screen = state.parser.screen();
@@ -242,13 +241,13 @@ impl Pty {
         normalize(&shown.collect::<Vec<_>>(), &self.folder)
     }
 
-    /// Everything that was ever on the screen, with what differs from run to run replaced.
+    /// Returns everything that was ever on the screen, with variable parts masked.
     pub(crate) fn scrollback(&self) -> String {
         let mut state = self.seen.state.lock().unwrap();
         normalize(&rows(&mut state.parser), &self.folder)
     }
 
-    /// Every byte that came, as text.
+    /// Returns all output received so far as text.
     pub(crate) fn raw(&self) -> String {
         let state = self.seen.state.lock().unwrap();
         String::from_utf8_lossy(&state.raw).into_owned()
@@ -261,7 +260,7 @@ impl Pty {
         self.finish_reading();
     }
 
-    /// Waits for its end; gives its exit code.
+    /// Waits for the process to end; returns its exit code.
     #[track_caller]
     pub(crate) fn exit_code(&mut self) -> Option<i32> {
         drop(self.wait("end", |state| state.ended));
@@ -269,7 +268,7 @@ impl Pty {
         self.child.wait().unwrap().code()
     }
 
-    /// Leaves with `exit`; gives the exit code.
+    /// Exits with `exit`; returns the exit code.
     #[track_caller]
     pub(crate) fn exit(&mut self) -> Option<i32> {
         self.type_line("exit");

@@ -1,4 +1,4 @@
-//! Going on from a summary, and everything that may be missing for it.
+//! Resuming from a summary, including when parts of it are missing.
 
 use std::path::PathBuf;
 
@@ -12,7 +12,7 @@ fn start_chained_chat(tl: &Tl) -> Pty {
         .start_ready()
 }
 
-/// A session with a summary and a transcript; gives where the transcript is.
+/// Creates a session with a summary and a transcript; returns the transcript's path.
 fn create_summarized_session(tl: &Tl) -> PathBuf {
     let mut chat = start_chained_chat(tl);
     chat.send_line("We decided to use Redis for the session cache.");

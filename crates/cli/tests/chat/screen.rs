@@ -1,12 +1,13 @@
-//! Screens as text: exactly what a person sees, but for what differs from run to run.
+//! Screens as text: exactly what is displayed, with variable parts masked.
 
 use std::num::NonZeroU16;
 
 pub(crate) const ROWS: NonZeroU16 = NonZeroU16::new(40).unwrap();
 pub(crate) const COLUMNS: NonZeroU16 = NonZeroU16::new(80).unwrap();
 
-/// What differs, and what stands for it: as wide, so that everything stays in its place.
-/// `9` is a digit, `x` a small letter or digit, `^` a capital and `_` a small letter.
+/// Patterns of variable parts and their masks, of equal width to preserve the layout. `9`
+/// is a digit, `x` a lowercase letter or digit, `^` an uppercase and `_` a lowercase
+/// letter.
 const MASKS: [(&str, &str); 11] = [
     (
         "9999-99-99-99-99-99-999-xxxxxx",
@@ -17,7 +18,7 @@ const MASKS: [(&str, &str); 11] = [
     ("99:99:99", "hh:mm:ss"),
     ("^__ 99, 99:99", "Mon DD, hh:mm"),
     ("^__ 9, 99:99", "Mon D, hh:mm"),
-    ("again in 9.9 s", "again in S.S s"),
+    ("retrying in 9.9 s", "retrying in S.S s"),
     ("127.0.0.1:99999", "127.0.0.1:PORT*"),
     ("127.0.0.1:9999", "127.0.0.1:PORT"),
     ("Time: 9.9s", "Time: S.Ss"),
@@ -27,10 +28,10 @@ const MASKS: [(&str, &str); 11] = [
     ),
 ];
 
-/// A row, and whether it goes on in the next.
+/// A row, and whether it wraps into the next.
 pub(crate) type Row = (String, bool);
 
-/// All rows, from those that scrolled away first.
+/// Returns all rows, including those that have scrolled off.
 pub(crate) fn rows(parser: &mut vt100::Parser) -> Vec<Row> {
     let screen = parser.screen_mut();
     let mut all = Vec::new();
@@ -51,7 +52,7 @@ pub(crate) fn rows(parser: &mut vt100::Parser) -> Vec<Row> {
     all
 }
 
-/// Rows as text, with what differs from run to run replaced.
+/// Joins rows into text, with variable parts masked.
 pub(crate) fn normalize(rows: &[Row], folder: &str) -> String {
     let mut text = String::new();
     let mut line = String::new();
@@ -71,7 +72,7 @@ pub(crate) fn normalize(rows: &[Row], folder: &str) -> String {
     text
 }
 
-/// A text with what differs from run to run replaced.
+/// Masks the variable parts of a text.
 pub(crate) fn mask(text: &str) -> String {
     let mut masked = String::new();
     let mut rest = text;
@@ -100,7 +101,7 @@ fn matches_mask(text: &str, mask: &str) -> bool {
     })
 }
 
-/// A line as a terminal breaks it.
+/// Wraps a line as a terminal does.
 fn wrap_line(line: &str) -> Vec<String> {
     use unicode_width::UnicodeWidthChar;
     let mut rows = vec![String::new()];

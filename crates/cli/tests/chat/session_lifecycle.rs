@@ -1,4 +1,4 @@
-//! The whole life of sessions, from the first start on.
+//! The whole lifecycle of sessions in the chat, from the first start on.
 
 use crate::assert_screen;
 use crate::harness::Tl;

@@ -1,4 +1,4 @@
-//! Two windows on one session: nobody talks past the other, and nothing is orphaned.
+//! Two chats on one session: both see each other's messages, and no message is orphaned.
 
 use std::time::Duration;
 
@@ -6,8 +6,8 @@ use crate::assert_screen;
 use crate::harness::Tl;
 use crate::pty::{CTRL_C, Pty};
 
-/// Two windows on one session, of which the first has said something the second has not
-/// seen, and the second has just said something of its own.
+/// Opens two chats on one session. The first has sent a message that the second has not
+/// seen, and the second has just sent one of its own.
 fn open_two_windows(tl: &Tl) -> (Pty, Pty) {
     let mut first = tl.chat(&[]);
     first.send_line("We decided to use Redis for the session cache.");
@@ -18,7 +18,7 @@ fn open_two_windows(tl: &Tl) -> (Pty, Pty) {
     (first, second)
 }
 
-/// The texts of what people said, in order.
+/// Returns the texts of the user's messages, in order.
 fn user_texts(tl: &Tl, session: &str) -> Vec<String> {
     let shown = tl.json(&["show", session, "--all"]);
     let entries = shown["entries"].as_array().unwrap().iter();

@@ -1,9 +1,11 @@
-//! Verifies a recorded history: whether one store that loses nothing could have answered so.
+//! Verifies a recorded history: whether one store that loses nothing could have given these
+//! answers.
 //!
-//! Restores divide a history into epochs. Within an epoch every observation (acknowledgement,
-//! read, feed event, search result) must agree on which entry has which number; what was observed
-//! before a backup was made must still be so after that backup was restored. On this, the
-//! checker verifies order in real time, freshness of reads, the feed and search.
+//! Restores divide a history into epochs. Within an epoch every observation
+//! (acknowledgement, read, feed event, search result) must agree on which entry has which
+//! number; what was observed before a backup was made must still hold after that backup was
+//! restored. The checker also verifies real-time order, freshness of reads, the feed and
+//! search.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -12,35 +14,35 @@ use crate::recorded_history::{
     Action, AppendAnswer, FeedEvent, History, Moment, ObservedEntry, Span,
 };
 
-/// Something that must not happen.
+/// A violated rule.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Violation {
     pub(crate) rule: Rule,
     pub(crate) detail: String,
 }
 
-/// What a violation violates.
+/// The rules that a history must satisfy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Rule {
     /// Every entry was sent by a client, with this text and for this session.
     Genuine,
     /// A number has one entry and an entry one number.
     OneNumber,
-    /// What was acknowledged or seen is there afterwards, once, with no gaps before it.
+    /// An acknowledged or observed entry is there afterwards, once, with no gaps before it.
     Durable,
     /// An append that a server refused is not committed.
     RefusedIsAbsent,
-    /// What a restore took away does not come back by itself.
+    /// An entry that a restore removed does not reappear by itself.
     GoneAfterRestore,
     /// An append that began after another was acknowledged comes after it.
     RealTimeOrder,
-    /// A read shows everything that was acknowledged or seen before it began.
+    /// A read shows everything that was acknowledged or observed before it began.
     FreshRead,
     /// The feed delivers every entry once and in order.
     Feed,
     /// A search result shows the entry it names.
     SearchResult,
-    /// A search that is not behind finds what was acknowledged before it began.
+    /// A search over an up-to-date index finds what was acknowledged before it began.
     SearchComplete,
 }
 
@@ -79,7 +81,7 @@ impl fmt::Display for Counts {
     }
 }
 
-/// Verifies a history. Empty if nothing is wrong with it.
+/// Verifies a history; returns the violations.
 pub(crate) fn check(history: &History) -> Vec<Violation> {
     let mut checker = Checker {
         history,
@@ -99,7 +101,7 @@ pub(crate) fn check(history: &History) -> Vec<Violation> {
     checker.violations
 }
 
-/// What a history has to verify.
+/// Counts what there is to verify in a history.
 pub(crate) fn count(history: &History) -> Counts {
     let mut counts = Counts {
         feed_events: history.feeds.iter().map(|feed| feed.events.len()).sum(),
@@ -120,7 +122,7 @@ pub(crate) fn count(history: &History) -> Counts {
     counts
 }
 
-/// An entry was there with a number, at the latest at `seen`.
+/// An observation that an entry had a number, at the latest at `seen`.
 struct Observation<'h> {
     session: &'h str,
     seq: u64,
@@ -131,10 +133,10 @@ struct Observation<'h> {
     by: &'static str,
 }
 
-/// What is known of the numbers of one epoch.
+/// What is known of the entry numbers of one epoch.
 #[derive(Clone, Default)]
 struct Epoch<'h> {
-    /// By session and number: the entry, and when it was first known to be there.
+    /// By session and number: the entry, and when it was first known to exist.
     by_seq: BTreeMap<(&'h str, u64), (&'h str, Moment)>,
     by_id: BTreeMap<&'h str, u64>,
 }
@@ -151,7 +153,7 @@ impl<'h> Checker<'h> {
         self.violations.push(Violation { rule, detail });
     }
 
-    /// The epoch in which a call was answered; none if it overlaps with a restore.
+    /// The epoch in which a call was answered; `None` if it overlaps with a restore.
     fn epoch(&self, span: Span) -> Option<usize> {
         let restores = &self.history.restores;
         let before = restores.iter().filter(|one| one.span.end <= span.start);
@@ -160,7 +162,7 @@ impl<'h> Checker<'h> {
         (epoch + after.count() == restores.len()).then_some(epoch)
     }
 
-    /// The events of a stream before a restore could have touched it, and their epoch.
+    /// The events of a stream before a restore could have affected it, and their epoch.
     fn events_of(
         &self,
         stream: &'h crate::recorded_history::FeedStream,
@@ -178,7 +180,7 @@ impl<'h> Checker<'h> {
         ))
     }
 
-    /// Gathers everything that was seen, and checks that it is what somebody sent.
+    /// Collects all observations, and checks that each entry was sent by a client.
     fn observe(&mut self) {
         let history = self.history;
         let mut seen = Vec::new();
@@ -253,12 +255,12 @@ impl<'h> Checker<'h> {
         self.report(Rule::Genuine, detail);
     }
 
-    /// Finds out which entry has which number in each epoch.
+    /// Determines which entry has which number in each epoch.
     fn assign_numbers(&mut self) {
         self.epochs.push(Epoch::default());
         self.add_observations(0);
         for (index, restore) in self.history.restores.iter().enumerate() {
-            // What was surely in the backup.
+            // What was certainly in the backup.
             let mut next = Epoch::default();
             if let Some(source) = self.epoch(restore.backup) {
                 for (place, (id, since)) in &self.epochs[source].by_seq {
@@ -273,7 +275,7 @@ impl<'h> Checker<'h> {
         }
     }
 
-    /// Adds what was observed in one epoch.
+    /// Adds the observations of one epoch.
     fn add_observations(&mut self, epoch: usize) {
         let mut violations = Vec::new();
         let known = &mut self.epochs[epoch];
@@ -301,7 +303,7 @@ impl<'h> Checker<'h> {
         }
     }
 
-    /// All attempts to append, by id: when, and whether it was refused.
+    /// All attempts to append, by id: when, and the answer.
     fn attempts(&self) -> BTreeMap<&'h str, Vec<(Span, &'h AppendAnswer)>> {
         let mut attempts = BTreeMap::<_, Vec<_>>::new();
         for call in &self.history.calls {
@@ -334,8 +336,8 @@ impl<'h> Checker<'h> {
         }
     }
 
-    /// Whether an entry can be in an epoch at all: it was attempted in it, or was perhaps in the
-    /// backup that it began with.
+    /// Whether an entry can exist in an epoch: it was attempted in it, or may have been in
+    /// the backup that the epoch began with.
     fn is_possible(&self, attempts: &[(Span, &AppendAnswer)], epoch: usize) -> bool {
         let restores = &self.history.restores;
         let begin = match epoch.checked_sub(1) {
@@ -386,8 +388,7 @@ impl<'h> Checker<'h> {
         }
     }
 
-    /// For each epoch and session: when which number was known to be there, by time, with the
-    /// largest number so far.
+    /// For each epoch and session: the largest number known to exist, over time.
     fn known_over_time(&self) -> BTreeMap<(usize, &'h str), Vec<(Moment, u64)>> {
         let mut known = BTreeMap::<_, Vec<(Moment, u64)>>::new();
         for (index, epoch) in self.epochs.iter().enumerate() {
@@ -607,7 +608,7 @@ impl<'h> Checker<'h> {
     }
 }
 
-/// The largest number that was there before a moment.
+/// The largest number known to exist before a moment.
 fn largest_before(known: Option<&Vec<(Moment, u64)>>, moment: Moment) -> u64 {
     let Some(known) = known else { return 0 };
     let earlier = known.partition_point(|(since, _)| *since < moment);

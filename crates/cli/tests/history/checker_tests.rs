@@ -1,4 +1,4 @@
-//! The checker accepts what a sound store answers and rejects made-up bad histories.
+//! Tests of the checker: it accepts sound histories and rejects constructed bad ones.
 
 use std::time::Duration;
 
@@ -27,7 +27,7 @@ fn observed_entry(seq: u64, id: &str) -> ObservedEntry {
     }
 }
 
-/// A history of one session, made step by step.
+/// A history of one session, built step by step.
 #[derive(Default)]
 struct HistoryBuilder(History);
 
@@ -200,7 +200,7 @@ fn a_refused_append_that_is_committed_is_found() {
         .refused(40, 50, "c")
         .final_log(&["a", "b", "c"])
         .assert_violates(Rule::RefusedIsAbsent);
-    // Another attempt may have done it.
+    // Another attempt may have succeeded.
     two_appends()
         .refused(40, 50, "c")
         .append(60, 70, "c", AppendAnswer::Unknown)
@@ -214,7 +214,7 @@ fn an_entry_before_one_that_was_acknowledged_earlier_is_found() {
         .acknowledged(0, 10, 2, "b")
         .acknowledged(20, 30, 1, "a")
         .assert_violates(Rule::RealTimeOrder);
-    // Of two at once either may be first.
+    // Of two concurrent appends either may be first.
     HistoryBuilder::default()
         .acknowledged(0, 25, 2, "b")
         .acknowledged(20, 30, 1, "a")
@@ -226,9 +226,9 @@ fn a_read_that_goes_back_is_found() {
     two_appends()
         .read(40, 50, &["a"])
         .assert_violates(Rule::FreshRead);
-    // While it is being appended it may be seen or not.
+    // A concurrent append may be visible or not.
     two_appends().read(22, 28, &["a"]).assert_sound();
-    // What one reader saw the next sees too, acknowledged or not.
+    // What one reader saw, the next must see too, acknowledged or not.
     HistoryBuilder::default()
         .append(0, 90, "a", AppendAnswer::Unknown)
         .read(10, 20, &["a"])
@@ -258,7 +258,7 @@ fn a_feed_that_skips_repeats_or_reorders_is_found() {
     for events in wrong {
         done().feed(0, 0, events).assert_violates(Rule::Feed);
     }
-    // After resuming, too.
+    // Also after resuming.
     done()
         .feed(0, 0, &[(5, 1, "a"), (6, 2, "b")])
         .feed(50, 6, &[(6, 2, "b")])
@@ -280,7 +280,7 @@ fn an_acknowledged_entry_that_search_does_not_find_is_found() {
     two_appends()
         .search(40, 50, "b", &[], 0)
         .assert_violates(Rule::SearchComplete);
-    // It may say that it is not that far yet.
+    // A server may report that its index is behind.
     two_appends().search(40, 50, "b", &[], 1).assert_sound();
     two_appends().search(25, 50, "b", &[], 0).assert_sound();
 }
@@ -296,18 +296,18 @@ fn a_restore_takes_back_what_came_after_the_backup_and_nothing_else() {
         .read(80, 90, &["a", "c"])
         .final_log(&["a", "c"])
         .assert_sound();
-    // What was acknowledged before the backup is there.
+    // What was acknowledged before the backup exists.
     restored().final_log(&["c"]).assert_violates(Rule::Durable);
-    // Search shows what was there before the restore.
+    // Search shows what existed before the restore.
     restored()
         .search(80, 90, "c", &[(2, "b"), (2, "c")], 0)
         .assert_violates(Rule::SearchResult);
-    // What came after the backup does not return by itself.
+    // What came after the backup does not reappear by itself.
     two_appends()
         .restore((12, 15), (40, 50))
         .final_log(&["a", "b"])
         .assert_violates(Rule::GoneAfterRestore);
-    // A call that overlaps with the restore was answered from either history.
+    // A call that overlaps with the restore may be answered from either history.
     restored()
         .read(45, 55, &["a", "b"])
         .final_log(&["a", "c"])

@@ -16,7 +16,7 @@ use crate::recorded_history::{
 use crate::seeded_rng::SeededRng;
 use crate::servers::Addresses;
 
-/// What all threads share.
+/// State shared by all threads.
 pub(crate) struct SharedState {
     pub(crate) started: Instant,
     pub(crate) addresses: Addresses,
@@ -25,9 +25,9 @@ pub(crate) struct SharedState {
     pub(crate) stop: AtomicBool,
     /// Set once followers need not wait for more.
     pub(crate) stop_following: AtomicBool,
-    /// How many restores have begun: followers then start from the beginning.
+    /// How many restores have begun; followers then restart from the beginning.
     pub(crate) restores: AtomicUsize,
-    /// Answers that no server should give.
+    /// Answers that a server should never give.
     pub(crate) unexpected: Mutex<Vec<String>>,
     pub(crate) acknowledged: AtomicUsize,
 }
@@ -58,7 +58,7 @@ impl SharedState {
     }
 }
 
-/// Answers that promise that nothing was appended, now or later.
+/// Error codes that promise that nothing was appended, now or later.
 const NOT_APPENDED_CODES: [&str; 4] = ["unavailable", "busy", "no_room", "read_only"];
 
 /// The session that all clients append to.
@@ -69,13 +69,13 @@ pub(crate) fn own_session(client: usize) -> String {
     format!("own-{client}")
 }
 
-/// One client, which keeps to a server until that fails.
+/// A client that uses one server until that fails.
 pub(crate) struct Client {
     pub(crate) number: usize,
     pub(crate) rng: SeededRng,
     pub(crate) shared: Arc<SharedState>,
     pub(crate) server: usize,
-    /// What it had acknowledged, to search for.
+    /// Ids of its acknowledged entries, to search for.
     pub(crate) known: Vec<String>,
 }
 
@@ -103,7 +103,7 @@ impl Client {
         }
     }
 
-    /// Calls the server; another one next time, where it does not answer.
+    /// Calls the server; switches to another for the next call if it does not answer.
     fn call(
         &mut self,
         method: &str,
@@ -122,7 +122,7 @@ impl Client {
         answer
     }
 
-    /// Appends an entry, and again under the same id where that did not work.
+    /// Appends an entry, with retries under the same id.
     fn append(&mut self, count: usize) {
         let id = self.rng.uuid();
         let session = self.session();
@@ -152,7 +152,7 @@ impl Client {
                 self.known.push(id);
                 return;
             }
-            // One that is given up after a refusal must not be found later.
+            // An entry abandoned after a refusal must not be found later.
             if self.rng.percent(35) {
                 return;
             }
@@ -198,7 +198,7 @@ impl Client {
         self.read_page(&session, after, 40);
     }
 
-    /// Reads a page; its entries, where there is an answer.
+    /// Reads a page; returns its entries, or `None` without an answer.
     fn read_page(&mut self, session: &str, after: u64, limit: usize) -> Option<Vec<ObservedEntry>> {
         let path = format!("/api/sessions/{session}/entries?after={after}&limit={limit}");
         let start = self.shared.now();
@@ -221,7 +221,7 @@ impl Client {
                 .report_unexpected(format!("a read is answered {body}"));
             return None;
         };
-        // A page that begins behind the end says nothing about what is before it.
+        // A page that begins beyond the head says nothing about earlier entries.
         let head = body["head"].as_u64()?;
         let action = Action::Read {
             session: session.to_owned(),
@@ -249,7 +249,8 @@ impl Client {
         self.search_for(&id);
     }
 
-    /// Searches for an entry; whether the index has caught up, where there is an answer.
+    /// Searches for an entry; returns whether the index has caught up, or `None` without an
+    /// answer.
     fn search_for(&mut self, id: &str) -> Option<bool> {
         let text = self.shared.history.lock().unwrap().intended[id]
             .text
@@ -288,7 +289,7 @@ impl Client {
         Some(behind == 0)
     }
 
-    /// Reads the whole log of a session, by one server.
+    /// Reads the whole log of a session from one server.
     pub(crate) fn read_whole_log(&mut self, session: &str) -> Vec<ObservedEntry> {
         let server = self.server;
         let mut log = Vec::new();
@@ -341,7 +342,7 @@ impl FeedFollower {
         let (mut after, mut restores) = (0, 0);
         let mut server = self.number;
         while !self.shared.stop_following.load(Ordering::Relaxed) {
-            // Positions of before a restore mean nothing after it.
+            // Positions from before a restore are not valid after it.
             let restored = self.shared.restores.load(Ordering::SeqCst);
             if restored != restores {
                 (after, restores) = (0, restored);
@@ -363,7 +364,7 @@ impl FeedFollower {
             let mut events = Vec::new();
             let resumed = after;
             let lines = BufReader::new(stream).lines();
-            // A client goes away now and then, too.
+            // Clients disconnect now and then, too.
             let stay = Instant::now() + Duration::from_millis(self.rng.below(6_000));
             let (mut id, mut data) = (None, None);
             for line in lines.map_while(Result::ok) {
@@ -375,7 +376,7 @@ impl FeedFollower {
                 } else if let Some(line) = line.strip_prefix("data: ") {
                     data = Some(line.to_owned());
                 } else if line.is_empty() {
-                    // Only now the event is whole.
+                    // Only now is the event complete.
                     after = id.take().unwrap_or(after);
                     events.extend(data.take().and_then(|data| self.parse_event(&data)));
                     if Instant::now() > stay {
@@ -392,7 +393,7 @@ impl FeedFollower {
         }
     }
 
-    /// The entry that an event is about; none for others, such as `ready`.
+    /// Parses the entry of an event; `None` for other events, such as `ready`.
     fn parse_event(&self, data: &str) -> Option<FeedEvent> {
         let data: Value = serde_json::from_str(data).ok()?;
         Some(FeedEvent {
@@ -408,7 +409,7 @@ impl FeedFollower {
     }
 }
 
-/// How many entries of each session a follower has got since the last restore.
+/// How many entries of each session a follower has received since the last restore.
 pub(crate) fn followed_counts(history: &History, follower: usize) -> BTreeMap<String, u64> {
     let since = history
         .restores

@@ -1,4 +1,5 @@
-//! What goes wrong while clients are at work.
+//! Injects faults while clients are at work: kills, pauses, restarts, restores and clock
+//! skew.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -12,16 +13,16 @@ use crate::recorded_history::{Restore, Span};
 use crate::seeded_rng::SeededRng;
 use crate::servers::Servers;
 
-/// How far off a clock is set, in seconds.
+/// Clock offsets, in seconds.
 const SKEWS: [i64; 7] = [-86_400, -3_600, -60, 0, 60, 3_600, 86_400];
 
-/// What the servers share.
+/// The database that the servers share.
 pub(crate) enum Database {
     Sqlite,
     Postgres(Cluster),
 }
 
-/// Makes one fault after another.
+/// Injects one fault after another.
 pub(crate) struct FaultInjector<'a> {
     rng: SeededRng,
     shared: &'a SharedState,
@@ -30,12 +31,12 @@ pub(crate) struct FaultInjector<'a> {
     /// The newest backup, and when it was made.
     backup: Option<(PathBuf, Span)>,
     backups: usize,
-    /// What was done, for whoever looks into a failure.
+    /// A log of the faults, for diagnosing a failure.
     pub(crate) log: Vec<String>,
     pub(crate) counts: FaultCounts,
 }
 
-/// How many of each there were.
+/// How many faults of each kind were injected.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct FaultCounts {
     pub(crate) kills: usize,
@@ -44,7 +45,7 @@ pub(crate) struct FaultCounts {
     pub(crate) skews: usize,
     pub(crate) restores: usize,
     pub(crate) database_stops: usize,
-    /// Servers that ended without being told to.
+    /// Servers that ended without being stopped.
     pub(crate) exits: usize,
 }
 
@@ -88,7 +89,7 @@ impl<'a> FaultInjector<'a> {
         self.log.push(format!("{at:.3?} {what}"));
     }
 
-    /// Makes one fault, and lets the clients go on for a while.
+    /// Injects one fault, and lets the clients continue for a while.
     pub(crate) fn inject_one(&mut self) {
         self.relaunch_ended();
         let server = self.pick_server();
@@ -123,7 +124,7 @@ impl<'a> FaultInjector<'a> {
     fn stop(&mut self, server: usize) {
         self.log_event(format_args!("stop server {server}"));
         self.counts.stops += 1;
-        // One that waits for a paused one would not end.
+        // A process that waits for a paused one would not end.
         self.resume_all();
         self.servers.stop(server);
         self.launch(server);
@@ -134,7 +135,7 @@ impl<'a> FaultInjector<'a> {
         self.counts.pauses += 1;
         self.servers.pause(server);
         self.sleep_random(50, 2_000);
-        // Sometimes it stays so while something else happens.
+        // Sometimes it stays paused while another fault is injected.
         if self.rng.percent(60) {
             self.log_event(format_args!("resume server {server}"));
             self.servers.resume(server);
@@ -183,7 +184,7 @@ impl<'a> FaultInjector<'a> {
         self.backup = Some((file, Span { start, end }));
     }
 
-    /// Puts a backup in the place of the file while nobody uses it.
+    /// Replaces the file by a backup while no process uses it.
     fn restore(&mut self, file: PathBuf, made: Span) {
         self.log_event("restore the backup");
         self.counts.restores += 1;
@@ -196,7 +197,7 @@ impl<'a> FaultInjector<'a> {
         for suffix in ["", "-wal", "-shm"] {
             let mut path = store.clone().into_os_string();
             path.push(suffix);
-            // There is no log where the last to use the store closed it.
+            // There is no write-ahead log if the last process closed the store.
             let _ = std::fs::remove_file(path);
         }
         std::fs::rename(file, &store).unwrap();
@@ -224,7 +225,7 @@ impl<'a> FaultInjector<'a> {
         }
     }
 
-    /// Starts servers again that ended by themselves.
+    /// Restarts servers that ended by themselves.
     fn relaunch_ended(&mut self) {
         for server in 0..self.servers.len() {
             if self.servers.has_ended(server) {

@@ -1,6 +1,6 @@
-//! Requests to a server that may be paused or die at any moment.
+//! HTTP requests to a server that may be paused or die at any moment.
 //!
-//! In HTTP/1.0, so that an answer comes as it is and ends with the connection.
+//! Uses HTTP/1.0, so that a response is not chunked and ends with the connection.
 
 use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -8,16 +8,16 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-/// Why there is no answer.
+/// Why there is no response.
 #[derive(Debug)]
 pub(crate) enum NoResponse {
     /// Nothing was sent: the server cannot have acted on it.
     NotSent,
-    /// It was sent, perhaps in part.
+    /// It was sent, at least in part.
     Lost,
 }
 
-/// Sends a request and leaves reading the answer to the caller.
+/// Sends a request; the caller reads the response.
 pub(crate) fn send(
     address: SocketAddr,
     timeout: Duration,
@@ -41,7 +41,7 @@ pub(crate) fn send(
     Ok(stream)
 }
 
-/// Sends a request; the status and the body. An answer that is cut off is none.
+/// Sends a request; returns the status and the body. A truncated response counts as none.
 pub(crate) fn call(
     address: SocketAddr,
     timeout: Duration,
@@ -71,7 +71,7 @@ fn parse(answer: &str) -> Option<(u16, Value)> {
     Some((status, serde_json::from_str(body).ok()?))
 }
 
-/// A text as part of a query string.
+/// Encodes a text for a query string.
 pub(crate) fn encode(text: &str) -> String {
     text.bytes()
         .map(|byte| match byte {

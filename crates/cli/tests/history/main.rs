@@ -1,10 +1,10 @@
-//! Several servers over one store, with kills, pauses, restarts, restored backups and wrong
-//! clocks: whatever clients were answered is verified as one history.
+//! Runs several servers over one store with kills, pauses, restarts, restored backups and
+//! wrong clocks, and verifies all answers as one history.
 //!
-//! `record` is what was recorded, `checker` what must hold of it; the rest makes it happen. In the
-//! suite there is one short history for each kind of store; `cargo xtask torture` makes many. The
-//! faults and what clients do follow from the seed; how processes are scheduled does not, so
-//! that a seed repeats the situation rather than the run.
+//! `recorded_history` holds what was recorded and `checker` the rules; the other modules
+//! produce it. The suite runs one short history for each kind of store; `cargo xtask
+//! torture` runs many. The faults and client actions follow from the seed; process
+//! scheduling does not, so a seed repeats the situation rather than the exact run.
 
 #![cfg(unix)]
 #![allow(clippy::unwrap_used, reason = "tests")]
@@ -39,7 +39,7 @@ use crate::servers::Servers;
 const SERVERS: usize = 3;
 const CLIENTS: usize = 4;
 const FOLLOWERS: usize = 2;
-/// How many faults there are in one history: in the suite, and in a long run.
+/// How many faults one history has: in the suite, and in a long run.
 const FAULTS: usize = 14;
 const MANY_FAULTS: usize = 40;
 
@@ -61,7 +61,7 @@ fn servers_over_one_postgres_database_give_one_history() {
     };
     let budget = TortureBudget::from_env(1, 18);
     for round in (0..).take_while(|round| budget.allows_round(*round)) {
-        // Stopping it is not a power cut, so nothing need be synced.
+        // Stopping it is not a power cut, so nothing needs to be synced.
         let cluster = Cluster::start(&programs, &["fsync=off"]).unwrap();
         let mut servers = Servers::start(SERVERS, Some(cluster.url()));
         let mut database = Database::Postgres(cluster);
@@ -69,7 +69,7 @@ fn servers_over_one_postgres_database_give_one_history() {
     }
 }
 
-/// Makes one history and verifies it.
+/// Records one history and verifies it.
 fn run(
     name: &str,
     budget: TortureBudget,
@@ -188,7 +188,7 @@ fn make_sessions(shared: &SharedState) {
     }
 }
 
-/// Reads everything by each server, and searches for some of it.
+/// Reads everything from each server, and searches for some of it.
 fn read_final_state(shared: &Arc<SharedState>, seed: u64) {
     let mut chance = SeededRng::new(seed, 300);
     for server in 0..SERVERS {
@@ -208,7 +208,7 @@ fn read_final_state(shared: &Arc<SharedState>, seed: u64) {
     }
 }
 
-/// Whether every follower has got everything.
+/// Whether every follower has received everything.
 fn followers_caught_up(shared: &SharedState) -> bool {
     let history = shared.history.lock().unwrap();
     (0..FOLLOWERS).all(|follower| {
@@ -219,7 +219,7 @@ fn followers_caught_up(shared: &SharedState) -> bool {
     })
 }
 
-/// Writes down what happened.
+/// Writes the faults and the history to files.
 fn write_diagnostics(folder: &Path, log: &[String], history: &History) {
     std::fs::write(folder.join("faults.txt"), log.join("\n")).unwrap();
     std::fs::write(folder.join("history.txt"), format!("{history:#?}")).unwrap();

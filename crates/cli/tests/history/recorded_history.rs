@@ -1,30 +1,30 @@
-//! What clients did and were answered: the history that the checker verifies.
+//! The recorded history: what clients did and which answers they received.
 //!
-//! Times are counted from the start of the run by one clock, that of the test, which no fault
-//! touches. A call took effect, if at all, between its start and its end; one whose outcome the
-//! client does not know may take effect at any time after its start.
+//! Times are measured from the start of the run by the test's own clock, which no fault
+//! affects. A call took effect, if at all, between its start and its end; one whose outcome
+//! the client does not know may take effect at any time after its start.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-/// A moment, counted from the start of the run.
+/// A time, measured from the start of the run.
 pub(crate) type Moment = Duration;
 
-/// From one moment to another.
+/// The time from start to end of something.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Span {
     pub(crate) start: Moment,
     pub(crate) end: Moment,
 }
 
-/// What a client wanted to append under an id.
+/// What a client meant to append under an id.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct IntendedAppend {
     pub(crate) session: String,
     pub(crate) text: String,
 }
 
-/// An entry as a server showed it.
+/// An entry as a server returned it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct ObservedEntry {
     pub(crate) seq: u64,
@@ -39,12 +39,12 @@ pub(crate) struct Call {
     pub(crate) action: Action,
 }
 
-/// What was called, and the answer.
+/// The operation called, and its answer.
 #[derive(Clone, Debug)]
 pub(crate) enum Action {
     /// One attempt to append an entry.
     Append { id: String, answer: AppendAnswer },
-    /// A page of a session was read: the entries after a number, at most so many.
+    /// A page of a session was read: at most `limit` entries after a number.
     Read {
         session: String,
         after: u64,
@@ -56,17 +56,17 @@ pub(crate) enum Action {
     Search {
         id: String,
         hits: Vec<Hit>,
-        /// How many changes the server said could not be searched yet.
+        /// How many changes the server reported as not yet indexed.
         behind: u64,
     },
 }
 
-/// How an append was answered.
+/// The answer to an append.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum AppendAnswer {
     /// The entry is durable.
     Acknowledged(ObservedEntry),
-    /// The answer promises that it was not and will not be appended by this call.
+    /// The answer promises that this call did not and will not append it.
     Refused(String),
     /// No answer, or one that promises nothing.
     Unknown,
@@ -80,12 +80,12 @@ pub(crate) struct Hit {
     pub(crate) snippet: String,
 }
 
-/// One stream of the feed: a follower has one after another.
+/// One stream of the feed; a follower opens one after another.
 #[derive(Clone, Debug)]
 pub(crate) struct FeedStream {
     pub(crate) follower: usize,
     pub(crate) opened: Moment,
-    /// The position it resumed after; 0 for everything there is.
+    /// The position it resumed after; 0 for the beginning.
     pub(crate) after: u64,
     pub(crate) events: Vec<FeedEvent>,
 }
@@ -99,7 +99,7 @@ pub(crate) struct FeedEvent {
     pub(crate) entry: ObservedEntry,
 }
 
-/// A backup was restored. Calls that overlap with it are answered from either history.
+/// A restore of a backup. Calls that overlap with it may be answered from either history.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Restore {
     /// When the backup was made.
@@ -110,12 +110,12 @@ pub(crate) struct Restore {
 /// Everything that happened in one run over one store.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct History {
-    /// What was to be appended, by id.
+    /// The intended appends, by id.
     pub(crate) intended: BTreeMap<String, IntendedAppend>,
     pub(crate) calls: Vec<Call>,
     pub(crate) feeds: Vec<FeedStream>,
     /// In order.
     pub(crate) restores: Vec<Restore>,
-    /// The logs of all sessions, read when everything was over; once by each server.
+    /// The logs of all sessions, read at the end; once from each server.
     pub(crate) final_logs: Vec<BTreeMap<String, Vec<ObservedEntry>>>,
 }

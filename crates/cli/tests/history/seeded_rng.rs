@@ -1,11 +1,11 @@
-//! Randomness that a seed repeats.
+//! A deterministic random number generator.
 
 /// A splitmix64 generator.
 #[derive(Clone, Debug)]
 pub(crate) struct SeededRng(u64);
 
 impl SeededRng {
-    /// One of many independent generators of a seed.
+    /// Creates one of many independent generators of a seed.
     pub(crate) fn new(seed: u64, stream: u64) -> Self {
         let mut chance = Self(seed ^ stream.wrapping_mul(0xd134_2543_de82_ef95));
         chance.next();
@@ -24,12 +24,12 @@ impl SeededRng {
         self.next() % limit
     }
 
-    /// True in so many percent of cases.
+    /// Returns true with this probability, in percent.
     pub(crate) fn percent(&mut self, percent: u64) -> bool {
         self.below(100) < percent
     }
 
-    /// A random id in the form of an entry's.
+    /// Returns a random id in the format of an entry id.
     pub(crate) fn uuid(&mut self) -> String {
         let (high, low) = (self.next(), self.next());
         format!(

@@ -1,5 +1,5 @@
-//! Several `tl serve` processes over one store, which can be killed, paused and given a wrong
-//! clock.
+//! Runs several `tl serve` processes over one store, which can be killed, paused and given
+//! a wrong clock.
 
 use std::fs::File;
 use std::io::{BufRead, BufReader};
@@ -11,14 +11,14 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
-/// Where the library that changes a process's clock is looked for.
+/// Paths of the library that changes a process's clock.
 const FAKETIME_PATHS: [&str; 3] = [
     "/usr/lib/x86_64-linux-gnu/faketime/libfaketimeMT.so.1",
     "/usr/lib/aarch64-linux-gnu/faketime/libfaketimeMT.so.1",
     "/usr/lib64/faketime/libfaketimeMT.so.1",
 ];
 
-/// How long a server may take to start, with others holding the store.
+/// How long a server may take to start while others hold the store.
 const START_TIMEOUT: Duration = Duration::from_secs(90);
 
 /// The servers, and the store they share.
@@ -29,7 +29,7 @@ pub(crate) struct Servers {
     faketime: Option<&'static str>,
 }
 
-/// One server, whichever process it is just now.
+/// One server; its process changes over time.
 struct Slot {
     child: Option<Child>,
     is_paused: bool,
@@ -37,23 +37,23 @@ struct Slot {
     starts: usize,
 }
 
-/// Where a server can be reached.
+/// The address of a server.
 #[derive(Default)]
 struct PublishedAddress {
-    /// The process it is of, so that a dead one's address is not published late.
+    /// The process it belongs to, so that a dead process's address is not published late.
     process: usize,
-    /// None while it is down.
+    /// `None` while it is down.
     address: Option<SocketAddr>,
 }
 
 impl Slot {
-    /// Lets nobody reach the process any more.
+    /// Withdraws the address, so that clients no longer use it.
     fn unpublish(&self) {
         *self.published.lock().unwrap() = PublishedAddress::default();
     }
 }
 
-/// Where a client finds the servers.
+/// Where clients look up the servers' addresses.
 #[derive(Clone)]
 pub(crate) struct Addresses(Vec<Arc<Mutex<PublishedAddress>>>);
 
@@ -68,7 +68,7 @@ impl Addresses {
 }
 
 impl Servers {
-    /// So many servers over a store: its address, or none for a SQLite file of their own.
+    /// Starts servers over the store at an address, or over a new SQLite file.
     pub(crate) fn start(count: usize, store: Option<String>) -> Self {
         let folder = tempfile::Builder::new().prefix("tlh").tempdir().unwrap();
         std::fs::create_dir(folder.path().join("work")).unwrap();
@@ -119,7 +119,7 @@ impl Servers {
         self.faketime.is_some()
     }
 
-    /// A command on the same store, with the right time.
+    /// A `tl` command on the same store, with the right time.
     pub(crate) fn command(&self) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_tl"));
         command
@@ -133,8 +133,8 @@ impl Servers {
         command
     }
 
-    /// What doctor finds, apart from what kills and wrong clocks leave: leases of killed
-    /// servers whose clock was ahead, and files that the next who indexes removes.
+    /// Doctor's findings, except those that kills and wrong clocks explain: leases of
+    /// killed servers whose clock was ahead, and files that the next indexer removes.
     pub(crate) fn doctor_findings(&self) -> Vec<Value> {
         let output = self.command().args(["doctor", "--json"]).output().unwrap();
         let err = String::from_utf8_lossy(&output.stderr);
@@ -146,7 +146,7 @@ impl Servers {
         findings
     }
 
-    /// Runs a command that must succeed; its output.
+    /// Runs a command that must succeed; returns its output.
     pub(crate) fn run(&self, args: &[&str]) -> String {
         let output = self.command().args(args).output().unwrap();
         let err = String::from_utf8_lossy(&output.stderr);
@@ -189,7 +189,7 @@ impl Servers {
         let published = Arc::clone(&slot.published);
         let process = slot.starts;
         published.lock().unwrap().process = process;
-        // Another process may be holding the store: nobody waits for it here.
+        // Another process may be holding the store: do not wait for it here.
         std::thread::spawn(move || {
             let mut line = String::new();
             if BufReader::new(out).read_line(&mut line).is_err() {
@@ -208,7 +208,7 @@ impl Servers {
         slot.child = Some(child);
     }
 
-    /// Waits for a server that was launched. One that ended by itself is started again.
+    /// Waits for a launched server. One that ended by itself is started again.
     #[track_caller]
     pub(crate) fn wait_until_up(&mut self, server: usize) {
         let started = Instant::now();
@@ -229,7 +229,7 @@ impl Servers {
         published.address.is_some()
     }
 
-    /// Whether a server's process ended without being told to.
+    /// Whether a server's process ended without being stopped.
     pub(crate) fn has_ended(&mut self, server: usize) -> bool {
         match &mut self.slots[server].child {
             Some(child) => child.try_wait().unwrap().is_some(),
@@ -237,7 +237,7 @@ impl Servers {
         }
     }
 
-    /// Kills a server at once.
+    /// Kills a server immediately.
     pub(crate) fn kill(&mut self, server: usize) {
         let slot = &mut self.slots[server];
         slot.unpublish();
@@ -248,7 +248,7 @@ impl Servers {
         }
     }
 
-    /// Asks a server to end, and waits until it has.
+    /// Asks a server to stop, and waits until it has.
     pub(crate) fn stop(&mut self, server: usize) {
         self.signal(server, "-TERM");
         let slot = &mut self.slots[server];
@@ -269,9 +269,9 @@ impl Servers {
         }
     }
 
-    /// Sets a server's clock so many seconds off.
+    /// Sets a server's clock off by this many seconds.
     pub(crate) fn skew(&self, server: usize, seconds: i64) {
-        // Written in place of the old one, so that nobody reads half of it.
+        // Replaced atomically, so that no process reads half of it.
         let new = self.folder.path().join("clock.new");
         std::fs::write(&new, format!("{seconds:+}")).unwrap();
         std::fs::rename(new, self.clock_file(server)).unwrap();
@@ -290,7 +290,7 @@ impl Servers {
         self.slots.iter().map(|slot| slot.starts).sum()
     }
 
-    /// Keeps the folder with the servers' logs, for whoever looks into a failure.
+    /// Keeps the folder with the servers' logs, for diagnosing a failure.
     pub(crate) fn keep_folder(&mut self) -> PathBuf {
         self.folder.disable_cleanup(true);
         self.folder.path().to_owned()
@@ -305,8 +305,8 @@ impl Drop for Servers {
     }
 }
 
-/// The library that changes a process's clock. Without it that fault is left out, which is said;
-/// in CI it is a failure.
+/// Finds the library that changes a process's clock. Without it that fault is skipped, with
+/// a note; in CI that is a failure.
 #[expect(clippy::disallowed_methods, reason = "how a test learns of it")]
 fn find_faketime() -> Option<&'static str> {
     let found = FAKETIME_PATHS

@@ -1,4 +1,4 @@
-//! Other agents' sessions: brought in, followed, given back, carried on.
+//! Other agents' sessions: import, watch, export and handoff.
 
 use std::io::{BufRead, BufReader, Lines, Write};
 use std::path::PathBuf;
@@ -21,7 +21,7 @@ fn answer(uuid: &str, parent: &str, text: &str) -> String {
     ) + "\n"
 }
 
-/// A home with sessions of Claude Code and pi; the path of the first.
+/// Creates a home with sessions of Claude Code and pi; returns the path of the first.
 fn home(tl: &Tl) -> PathBuf {
     let home = tl.work().parent().unwrap().to_owned();
     let claude = home.join(".claude/projects/-work-app");
@@ -179,7 +179,7 @@ fn a_single_file_is_recognised() {
     assert_eq!(tl.texts(CLAUDE).len(), 2);
 }
 
-/// `tl watch` on Claude Code.
+/// A `tl watch` process on Claude Code's sessions.
 struct WatchProcess {
     child: Child,
     lines: Lines<BufReader<ChildStdout>>,
@@ -198,7 +198,7 @@ impl WatchProcess {
         Self { child, lines }
     }
 
-    /// How many messages were brought in when it next brought in any.
+    /// Waits for the next import; returns how many messages it imported.
     fn next_appended(&mut self) -> u64 {
         let line = self.lines.next().unwrap().unwrap();
         let told: serde_json::Value = serde_json::from_str(&line).unwrap();
@@ -219,7 +219,7 @@ fn a_file_that_is_replaced_while_it_is_followed_is_followed_on() {
     let path = home(&tl);
     let mut watching = WatchProcess::start(&tl);
     assert_eq!(watching.next_appended(), 2);
-    // As editors and synchronizing programs write: a new file in the place of the old one.
+    // Editors and sync tools replace the file by a new one.
     let text = std::fs::read_to_string(&path).unwrap();
     let other = path.with_extension("part");
     std::fs::write(&other, text + &user("u2", "\"a1\"", "Replaced")).unwrap();
@@ -227,7 +227,7 @@ fn a_file_that_is_replaced_while_it_is_followed_is_followed_on() {
     assert_eq!(watching.next_appended(), 1);
     append(&path, &answer("a2", "u2", "Goes on"));
     assert_eq!(watching.next_appended(), 1);
-    // And one that says otherwise is a fork, as it is for an import.
+    // A rewritten source becomes a fork, as it does for `tl import`.
     std::fs::write(&path, user("u1", "null", "Something else")).unwrap();
     assert_eq!(watching.next_appended(), 1);
     watching.stop();
@@ -286,7 +286,7 @@ fn an_agent_that_is_run_leaves_its_session_here() {
     assert_eq!(tl.texts(CLAUDE).last().unwrap(), "From the agent");
 }
 
-/// A session with a tool, a pin, a decision and a secret.
+/// Creates a session with a tool call, a pin, a decision and a secret.
 fn create_rich_session(tl: &Tl) {
     tl.ok(&["new", "--name", "limiter"]);
     let key = format!("sk-{}", "4f9aK2lmN8qRt7uVw3xYz1b2C3d4E5f6G7h8");
@@ -309,7 +309,7 @@ fn create_rich_session(tl: &Tl) {
 fn every_format_can_be_written_and_read_again() {
     let tl = Tl::new();
     create_rich_session(&tl);
-    // Codex keeps what was said and what was called apart.
+    // Codex stores messages and tool calls as separate records.
     for (format, messages) in [("claude-code", 4), ("codex", 5), ("pi", 4)] {
         let file = format!("out/{format}.jsonl");
         std::fs::create_dir_all(tl.work().join("out")).unwrap();
@@ -387,7 +387,7 @@ fn a_session_is_handed_to_another_agent() {
         tl.run(&["handoff", "limiter", "--to", "prompt"]),
         tl.run(&["handoff", "limiter", "--to", "prompt", "--budget", "100"]),
     );
-    // What the other agent adds comes back into a fork, and nothing else does.
+    // What the other agent adds is imported into a fork, and nothing else is.
     let folder = std::fs::read_dir(&places)
         .unwrap()
         .next()

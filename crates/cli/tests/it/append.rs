@@ -1,4 +1,4 @@
-//! Appending, and what happens when two do.
+//! Appending, alone and concurrently.
 
 use std::io::{BufRead, BufReader, Write};
 use std::process::Stdio;
@@ -122,7 +122,7 @@ fn asked_to_stop_it_reports_everything_that_it_stored() {
             .unwrap();
         let mut stdin = child.stdin.take().unwrap();
         let writing = std::thread::spawn(move || {
-            // Until nobody reads any more.
+            // Until the reader is gone.
             let line = b"{\"role\":\"user\",\"content\":\"more\"}\n";
             while stdin.write_all(line).is_ok() {}
         });

@@ -1,7 +1,9 @@
-//! Stores, exports, indexes and output of released versions, read by today's `tl`.
+//! Compatibility tests: stores, exports, indexes and output of released versions, read by
+//! the current `tl`.
 //!
-//! `tests/compatibility/VERSION/` is what that version recorded with `record.sh`. Recordings are never
-//! changed; where one of these tests fails, the program is no longer compatible.
+//! `tests/compatibility/VERSION/` holds what that version recorded with `record.sh`.
+//! Recordings are never changed; if one of these tests fails, the program is no longer
+//! compatible.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
@@ -15,7 +17,7 @@ use throughline::Throughline;
 
 use crate::harness::Tl;
 
-/// Where sources were when they were imported for the recordings.
+/// Where the sources were when they were imported for the recordings.
 const RECORDED_SOURCES: &str = "/tmp/throughline-recording/sources";
 
 fn fixtures() -> PathBuf {
@@ -33,7 +35,7 @@ pub(crate) fn recordings() -> Vec<PathBuf> {
     found
 }
 
-/// A home with a copy of a recorded store.
+/// Creates a home with a copy of a recorded store.
 pub(crate) fn open_copy(recording: &Path) -> Tl {
     let tl = Tl::new();
     copy_folder(&recording.join("store"), &tl.home());
@@ -49,7 +51,7 @@ fn copy_folder(from: &Path, to: &Path) {
     }
 }
 
-/// The files in a folder by their relative paths, decompressed.
+/// Reads the files in a folder by their relative paths, decompressed.
 fn read_folder(folder: &Path) -> BTreeMap<String, Vec<u8>> {
     let mut files = BTreeMap::new();
     for file in fs::read_dir(folder).unwrap() {
@@ -79,7 +81,8 @@ fn read_recorded(path: &Path) -> Vec<u8> {
     decompressed
 }
 
-/// The lines of `commands.txt` or `exports.txt`: the name of the recorded file, and the arguments.
+/// Parses `commands.txt` or `exports.txt`: the name of the recorded file, and the
+/// arguments.
 fn recorded_commands(list: &str) -> Vec<(String, Vec<String>)> {
     let text = fs::read_to_string(fixtures().join(list)).unwrap();
     let lines = text.lines().map(|line| line.split_once(' ').unwrap());
@@ -96,8 +99,8 @@ fn run(tl: &Tl, arguments: &[String], more: &[&str]) -> String {
     tl.ok(&arguments.collect::<Vec<_>>())
 }
 
-/// Removes what may differ between two runs of the same version, and what is prose or arithmetic of
-/// floating-point numbers and not part of the contract.
+/// Removes what may differ between two runs of the same version, and what is not part of
+/// the contract: prose and floating-point results.
 fn comparable(name: &str, json: &str) -> Value {
     let mut value: Value = serde_json::from_str(json).unwrap();
     let ignored: &[&str] = match name.split(['-', '.']).next().unwrap() {
@@ -105,7 +108,7 @@ fn comparable(name: &str, json: &str) -> Value {
         "stats" => &["bytes"],
         "search" => &["took_ms", "score", "why"],
         "memory" => &["score"],
-        // A policy may be called by a new name; the text of a request is written for the model.
+        // A policy may have a new name; the text of a request is written for the model.
         "context" => &["policy", "text", "tokens", "share", "why", "score"],
         _ => &[],
     };
@@ -199,7 +202,7 @@ fn a_recorded_export_is_imported_whole() {
         assert_eq!(tl.json(&["import", path])["ok"], true);
         assert_eq!(tl.json(&["doctor"])["findings"], serde_json::json!([]));
 
-        // The same sessions, entry by entry and digest by digest, in whatever order.
+        // The same sessions, with the same entries and digests, in any order.
         let again = tl.ok(&["export", "--all", "--format", "jsonl", "--reveal"]);
         let sorted = |text: &str| {
             let mut lines: Vec<_> = text.lines().map(ToOwned::to_owned).collect();
@@ -210,7 +213,7 @@ fn a_recorded_export_is_imported_whole() {
             sorted(&again),
             sorted(std::str::from_utf8(&export).unwrap())
         );
-        // A second time nothing is new.
+        // The second time nothing is new.
         let report = tl.json(&["import", path]);
         assert_eq!(
             (&report["created"], &report["appended"]),
@@ -229,7 +232,7 @@ fn a_recorded_index_is_searched_and_not_rebuilt() {
         assert_eq!(found["behind"], 0);
         assert_eq!(found["hits"][0]["session"], "cleared-0001");
         assert!(read_folder(&index) == before, "the index was written");
-        // What is new is added to it.
+        // New entries are added to it.
         tl.ok(&["append", "planning", "The quokka is on call this week."]);
         let found = tl.json(&["search", "quokka"]);
         assert_eq!(
@@ -270,8 +273,9 @@ fn agents(sources: &Path) -> Vec<String> {
     names.collect()
 }
 
-/// Imports each agent's sources and compares the reports with the recorded ones: what was read before
-/// is not read again, so nothing in it is counted, skipped or reported as wrong a second time.
+/// Imports each agent's sources and compares the reports with the recorded ones. Records
+/// imported before are not read again, so they are not counted, skipped or reported a
+/// second time.
 fn assert_imports(tl: &Tl, recording: &Path, sources: &Path, agents: &[String], state: &str) {
     for agent in agents {
         let path = sources.join(agent);
@@ -283,7 +287,7 @@ fn assert_imports(tl: &Tl, recording: &Path, sources: &Path, agents: &[String], 
     }
 }
 
-/// Ledgers are found by the folder of their sources: notes what was read there for the folder of the copies.
+/// Import progress is stored by source folder: moves it to the folder of the copies.
 fn move_ledgers(tl: &Tl, sources: &Path, agents: &[String]) {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .build()
@@ -323,7 +327,7 @@ fn set_modified(path: &Path, microseconds: i64) {
         .unwrap();
 }
 
-/// Adds to a source what `growth/AGENT__FILE` has for it.
+/// Appends to a source what `growth/AGENT__FILE` has for it.
 fn grow(sources: &Path, growth: &Path) {
     let name = growth.file_name().unwrap().to_str().unwrap();
     let source = sources.join(name.replacen("__", "/", 1));

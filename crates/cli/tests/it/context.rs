@@ -1,4 +1,4 @@
-//! What the model would be sent, and compaction, from the command line.
+//! `tl context` and compaction from the command line.
 
 use crate::assert_output;
 use crate::harness::{Tl, regex_escape};
@@ -32,7 +32,7 @@ fn a_request_is_drawn_section_by_section() {
         "--with",
         "window=900",
     ]);
-    // Not a snapshot: the folder's name, which is not always as long, is part of it.
+    // Not a snapshot: the output contains the folder's name, whose length varies.
     let drawn = said.ok();
     let names: Vec<_> = drawn
         .lines()
@@ -102,7 +102,7 @@ fn a_request_as_json_has_what_scripts_rely_on() {
         80
     );
     let messages = request["messages"].as_array().unwrap();
-    // After what was said before that may bear on it.
+    // After the excerpts of relevant earlier messages.
     let last = messages.last().unwrap()["content"].as_array().unwrap();
     assert_eq!(last.last().unwrap()["text"], "what was in src/part_3.rs?");
 }
@@ -168,10 +168,10 @@ fn a_session_may_have_a_policy_of_its_own() {
     let request = tl.json(&["context", &id]);
     assert_eq!(
         (&request["policy"], &request["budget"]),
-        (&"bot".into(), &700.into())
+        (&"sliding-window".into(), &700.into())
     );
     let asked = tl.json(&["context", &id, "--policy", "agent"]);
-    assert_eq!(asked["policy"], "agent");
+    assert_eq!(asked["policy"], "full-history");
     assert_eq!(
         tl.run(&["context", "set", &id, "policy", "nonsense"])
             .code(),

@@ -1,7 +1,8 @@
-//! What scripts and clients rely on: commands and flags, exit codes, routes, types and event names.
+//! Contract tests: the commands, flags, exit codes, routes, types and event names that
+//! scripts and clients rely on.
 //!
-//! `tests/contract/` lists them as they were released. Lines may be added there; a line that no longer
-//! holds is an incompatible change.
+//! `tests/contract/` lists them as they were released. Lines may be added there; a line
+//! that no longer holds is an incompatible change.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -22,7 +23,7 @@ fn read_recorded(name: &str) -> String {
     fs::read_to_string(manifest_path("tests/contract").join(name)).unwrap()
 }
 
-/// Fails if a recorded line is not among those of today.
+/// Fails if a recorded line is missing from the current ones.
 fn assert_all_hold(name: &str, today: &BTreeSet<String>) {
     let recorded = read_recorded(name);
     let gone: Vec<_> = recorded
@@ -84,7 +85,8 @@ fn every_type_of_the_api_keeps_its_name_and_fields() {
     assert_all_hold("schemas.txt", &lines.collect());
 }
 
-/// The fields of a type, and of what it is composed of; and its values, where it has few.
+/// The fields of a type, including those it is composed of; and its values, if it is an
+/// enum.
 fn fields(schema: &Value) -> Vec<String> {
     let properties = schema["properties"].as_object().into_iter().flatten();
     let mut found: Vec<_> = properties.map(|(name, _)| name.clone()).collect();
@@ -103,7 +105,7 @@ fn every_command_and_flag_is_still_accepted() {
     for line in read_recorded("commands.txt").lines() {
         let (command, flags) = line.split_once(':').unwrap();
         let command: Vec<_> = command.split(' ').skip(1).collect();
-        // The help of a command that is not there is an error; so is a flag that is not.
+        // `--help` fails for a command or flag that does not exist.
         let help: Vec<_> = command.iter().copied().chain(["--help"]).collect();
         tl.ok(&help);
         for flag in flags.split_whitespace() {
@@ -164,7 +166,8 @@ fn read_sources(folder: &Path, text: &mut String) {
     }
 }
 
-/// The names of a stream's events, each with the action that its data names, up to the one that ends it.
+/// Reads the names of a stream's events, each with the action that its data names, up to
+/// the last one.
 fn read_events(stream: impl std::io::Read, is_last: impl Fn(&str, usize) -> bool) -> Vec<String> {
     let mut events: Vec<String> = Vec::new();
     for line in BufReader::new(stream).lines() {

@@ -1,5 +1,5 @@
-//! `tl doctor` on an index that does not agree with its store, on leftover files and on files
-//! that others may open: what it says, and that it never says that all is well.
+//! `tl doctor` on an index that disagrees with its store, on leftover files and on files
+//! with unsafe permissions: exact output, and never a false "no problems found".
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
@@ -14,7 +14,7 @@ use crate::assert_output;
 use crate::harness::{Tl, regex_escape};
 use crate::server_process::ServerProcess;
 
-/// Does something to a file.
+/// Damages a file.
 type Damage = fn(&Path);
 
 fn tl_with_messages() -> Tl {
@@ -28,14 +28,14 @@ fn index_folder(tl: &Tl) -> PathBuf {
     tl.home().join("sessions.index")
 }
 
-/// The same exact output, whatever the files of an index are called.
+/// Masks the names of index files in snapshots.
 fn mask_segment_names() -> insta::internals::SettingsBindDropGuard {
     let mut settings = insta::Settings::clone_current();
     settings.add_filter(r"\b[0-9a-f]{32}\b", "[segment]");
     settings.bind_to_scope()
 }
 
-/// The kinds of findings, and that there are any is an error.
+/// Returns the kinds of findings; asserts that findings make the command fail.
 #[track_caller]
 fn findings(tl: &Tl, args: &[&str]) -> Vec<Value> {
     let args = [args, &["doctor", "--json"]].concat();
@@ -74,7 +74,7 @@ fn files_that_a_kill_left_in_the_index_are_named() {
         tl.run(&["doctor"]),
         tl.run(&["doctor", "--json"]),
     );
-    // Whoever feeds the index removes them.
+    // The next indexer removes them.
     tl.ok(&["append", "one", "an ibis"]);
     tl.ok(&["search", "ibis"]);
     assert_sound(&tl);
@@ -94,7 +94,7 @@ fn a_damaged_index_is_named_and_can_be_rebuilt() {
         assert_eq!(found.len(), 1, "{found:?}");
         assert_eq!(found[0]["finding"], "index", "{name}");
         assert_eq!(found[0]["problem"], "damaged", "{name}");
-        // It is only looked at: it is as it was.
+        // Doctor only reads: nothing has changed.
         assert_eq!(findings(&tl, &[]), found);
         tl.ok(&["doctor", "--rebuild"]);
         assert_sound(&tl);
@@ -109,7 +109,7 @@ fn a_bit_that_was_flipped_in_a_file_of_the_index_is_found() {
     files.retain(|file| file.extension().is_some_and(|end| end == "store"));
     let mut bytes = fs::read(&files[0]).unwrap();
     bytes[3] ^= 1;
-    // The same length and time: only its checksum tells.
+    // Same length and time: only the checksum differs.
     let written = fs::metadata(&files[0]).unwrap().modified().unwrap();
     let mut file = File::options().write(true).open(&files[0]).unwrap();
     std::io::Write::write_all(&mut file, &bytes).unwrap();
@@ -150,7 +150,7 @@ fn an_index_of_another_history_is_named() {
     );
 }
 
-/// Changes what is in an index behind the store's back.
+/// Changes the contents of an index behind the store's back.
 fn tamper(tl: &Tl, batch: impl FnOnce(u64) -> Batch) {
     let index = FolderIndex::open(&index_folder(tl)).unwrap();
     let upto = index.watermark().unwrap();
@@ -229,7 +229,7 @@ fn passages_of_entries_that_are_not_there_are_found_and_never_shown() {
         assert_eq!(hit["session"], id, "{found}");
         assert_ne!(hit["seq"], 9, "{found}");
     }
-    // Whoever came across them has had the index rebuilt.
+    // The search that found them had the index rebuilt.
     assert_sound(&tl);
 }
 
@@ -264,7 +264,7 @@ fn an_index_that_is_only_behind_is_well() {
     assert_sound(&tl);
 }
 
-/// Has a file look as if nobody had written to it for years.
+/// Sets a file's modification time back by years.
 fn age(path: &Path) {
     let once = SystemTime::UNIX_EPOCH + Duration::from_secs(1_000_000_000);
     File::open(path).unwrap().set_modified(once).unwrap();
@@ -292,7 +292,7 @@ fn leftover_files_are_named_once_nobody_can_need_them() {
         .arg(tl.home())
         .status();
     assert!(close.unwrap().success());
-    // Somebody may be at it.
+    // Another process may be using it.
     assert_sound(&tl);
     for path in files.iter().chain([&gone, &unfinished]) {
         age(path);
@@ -331,7 +331,7 @@ fn a_main_file_that_is_missing_or_empty_beside_its_log_is_never_well() {
         let served = ServerProcess::start(&tl).discard_stderr();
         assert_eq!(served.request("GET", "/api/sessions", None, "").0, 200);
         tl.ok(&["append", &id, "a stork"]);
-        // A kill leaves what was committed in the log.
+        // A kill leaves committed changes in the write-ahead log.
         served.kill();
         drop(served);
         assert!(
@@ -354,7 +354,7 @@ fn a_main_file_that_is_missing_or_empty_beside_its_log_is_never_well() {
     }
 }
 
-/// Changes a SQLite store past the program.
+/// Changes a SQLite store directly, bypassing the program.
 fn execute(tl: &Tl, sql: &str) {
     let store = rusqlite::Connection::open(tl.store()).unwrap();
     store.execute_batch(sql).unwrap();
@@ -373,13 +373,13 @@ fn leases_are_listed_and_one_that_never_ends_is_found() {
             ),
         );
     };
-    // A killed process does not give its lease back: nothing is wrong with that.
+    // A killed process does not release its lease, which is normal.
     lease("turn:one", &format!("{now} - 60000000"));
     assert_sound(&tl);
     assert_output!(tl, "doctor_expired_lease", tl.run(&["doctor"]));
     let report = tl.json(&["doctor"]);
     assert_eq!(report["leases"][0]["name"], "turn:one");
-    // Taken when the clock said 2100.
+    // Acquired while the clock was set to 2100.
     lease("turn:two", "4102444800000000");
     assert_output!(tl, "doctor_lease_that_never_ends", tl.run(&["doctor"]));
 }

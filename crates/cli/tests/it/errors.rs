@@ -1,4 +1,4 @@
-//! What is said when something cannot be done.
+//! Error messages for commands that cannot be carried out.
 
 use crate::assert_output;
 use crate::harness::{Tl, regex_escape};
@@ -152,6 +152,6 @@ fn a_malformed_address_of_a_server_is_refused_and_not_tried() {
         let said = tl.run(&["--store", url, "sessions"]);
         assert_eq!(said.code(), Some(5), "{url}: {said:?}");
         let told = said.stderr();
-        assert!(told.contains("is not the address of a store"), "{told}");
+        assert!(told.contains("is not a valid store address"), "{told}");
     }
 }

@@ -1,4 +1,4 @@
-//! Taking sessions out and bringing them in.
+//! Exporting and importing sessions.
 
 use crate::assert_output;
 use crate::harness::{Tl, regex_escape};

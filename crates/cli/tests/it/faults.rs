@@ -1,4 +1,4 @@
-//! Crashes and crowds, with the real program.
+//! Crashes and concurrency with the real program.
 
 use std::io::{BufRead, BufReader, Write};
 use std::process::{Child, Stdio};
@@ -119,7 +119,7 @@ fn a_store_that_many_make_at_once_is_made_for_all_of_them() {
     }
 }
 
-/// A program that may start no thread: the words to run it by.
+/// Returns the arguments that run the program without permission to start threads.
 #[cfg(unix)]
 fn without_threads(tl: &Tl) -> (Vec<String>, std::path::PathBuf) {
     use std::os::unix::fs::{MetadataExt, PermissionsExt};
@@ -129,7 +129,8 @@ fn without_threads(tl: &Tl) -> (Vec<String>, std::path::PathBuf) {
     if std::fs::metadata("/proc/self").is_ok_and(|me| me.uid() != 0) {
         return (limit, program);
     }
-    // The limit does not bind root, and somebody else may not see the program where it is.
+    // The limit does not apply to root, and another user may not have access to the
+    // program.
     let copy = tl.work().join("tl");
     let copied = std::process::Command::new("cp")
         .arg(&program)

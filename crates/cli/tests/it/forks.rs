@@ -1,4 +1,4 @@
-//! Forks, merges and the tree of both.
+//! Forks, merges and the fork tree.
 
 use crate::assert_output;
 use crate::harness::{Tl, regex_escape};

@@ -1,4 +1,5 @@
-//! What is generated from the definition of the command line: reference, man pages, completions.
+//! Files generated from the definition of the command line: reference, man pages,
+//! completions.
 
 use std::path::Path;
 

@@ -1,4 +1,4 @@
-//! A `tl` of one's own: a fresh home, a fixed environment, readable results.
+//! Test harness: runs `tl` in a fresh home with a fixed environment.
 
 use std::fmt;
 use std::io::Write;
@@ -9,15 +9,15 @@ use std::time::Duration;
 use serde_json::Value;
 use throughline::Throughline;
 
-/// A home and a working folder that nobody else has.
+/// A temporary home and working folder.
 #[derive(Debug)]
 pub(crate) struct Tl {
     folder: tempfile::TempDir,
-    /// The umask of every process, where it matters.
+    /// The umask of every process, if set.
     umask: Option<&'static str>,
 }
 
-/// What a command said and how it ended.
+/// The output and exit status of a command.
 #[derive(Debug)]
 pub(crate) struct CommandOutput {
     command: String,
@@ -26,7 +26,7 @@ pub(crate) struct CommandOutput {
 
 impl Tl {
     pub(crate) fn new() -> Self {
-        // As long a path everywhere, so that lines break at the same words everywhere.
+        // A path of fixed length, so that lines wrap the same way on every machine.
         let mut builder = tempfile::Builder::new();
         let builder = builder.prefix("tl").rand_bytes(4);
         let folder = if cfg!(unix) {
@@ -41,7 +41,7 @@ impl Tl {
         }
     }
 
-    /// One whose processes have this umask.
+    /// A harness whose processes have this umask.
     pub(crate) fn with_umask(umask: &'static str) -> Self {
         Self {
             umask: Some(umask),
@@ -54,7 +54,7 @@ impl Tl {
         self.folder.path().join("work")
     }
 
-    /// Where data is kept.
+    /// The data folder.
     pub(crate) fn home(&self) -> PathBuf {
         self.folder.path().join("home")
     }
@@ -64,8 +64,8 @@ impl Tl {
         self.home().join("sessions.db")
     }
 
-    /// Files and folders that others than their owner may open, with their modes: everywhere
-    /// but in the folders named, which a test made itself.
+    /// Lists files and folders that are accessible to others than their owner, with their
+    /// modes, except in the given folders, which the test created itself.
     #[cfg(unix)]
     pub(crate) fn files_open_to_others(&self, except: &[&str]) -> Vec<String> {
         let mut found = Vec::new();
@@ -89,7 +89,7 @@ impl Tl {
         found
     }
 
-    /// A command that has not been started.
+    /// Prepares a command without starting it.
     pub(crate) fn command(&self, args: &[&str]) -> Command {
         self.command_in(&self.work(), args)
     }
@@ -121,23 +121,23 @@ impl Tl {
         self.run_with(args, b"")
     }
 
-    /// Runs a command with something on stdin.
+    /// Runs a command with input on stdin.
     pub(crate) fn run_with(&self, args: &[&str], stdin: &[u8]) -> CommandOutput {
         run_to_end(self.command(args), args, stdin)
     }
 
-    /// Runs a command that must succeed, and gives what it printed.
+    /// Runs a command that must succeed; returns its stdout.
     pub(crate) fn ok(&self, args: &[&str]) -> String {
         self.run(args).ok()
     }
 
-    /// Runs a command with `--json` that must succeed.
+    /// Runs a command with `--json` that must succeed; returns the parsed output.
     pub(crate) fn json(&self, args: &[&str]) -> Value {
         let args: Vec<_> = args.iter().copied().chain(["--json"]).collect();
         serde_json::from_str(&self.ok(&args)).unwrap()
     }
 
-    /// A session with these messages; gives its id.
+    /// Creates a session with these messages; returns its id.
     pub(crate) fn session(&self, name: &str, texts: &[&str]) -> String {
         let id = self.ok(&["new", "--name", name]).trim().to_owned();
         for text in texts {
@@ -146,7 +146,7 @@ impl Tl {
         id
     }
 
-    /// Has another process do some work, which dies at it and is replaced after `term`.
+    /// Acquires a lease as another process that has died; it expires after `term`.
     pub(crate) fn hold_lease_elsewhere(&self, work: &str, term: Duration) {
         let mut runtime = tokio::runtime::Builder::new_current_thread();
         runtime.build().unwrap().block_on(async {
@@ -170,7 +170,7 @@ impl Tl {
     }
 }
 
-/// Runs a command to its end.
+/// Runs a command to completion.
 pub(crate) fn run_to_end(mut command: Command, args: &[&str], stdin: &[u8]) -> CommandOutput {
     let mut child = command
         .stdin(Stdio::piped())
@@ -227,7 +227,7 @@ impl fmt::Display for CommandOutput {
     }
 }
 
-/// Compares with the snapshot of that name, with what differs from run to run replaced.
+/// Compares with the snapshot of that name, with variable parts masked.
 #[macro_export]
 macro_rules! assert_output {
     ($tl:expr, $name:literal, $($said:expr),+ $(,)?) => {{

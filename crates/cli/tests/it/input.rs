@@ -1,4 +1,4 @@
-//! Hostile and enormous input.
+//! Hostile and very large input.
 
 use crate::harness::Tl;
 

@@ -1,4 +1,4 @@
-//! Commands that wait for another process say so.
+//! Commands that wait for another process print a note.
 
 use std::time::Duration;
 
@@ -6,7 +6,7 @@ use throughline::SessionId;
 
 use crate::harness::Tl;
 
-/// How long the other process is taken to be at work.
+/// How long the other process holds its lease.
 const LEASE_TERM: Duration = Duration::from_secs(3);
 
 #[test]

@@ -1,4 +1,4 @@
-//! Listing and showing, for people and for scripts.
+//! Listing and showing sessions, for people and for scripts.
 
 use crate::assert_output;
 use crate::harness::{Tl, regex_escape};

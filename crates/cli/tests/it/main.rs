@@ -1,4 +1,4 @@
-//! `tl` as a person or a script meets it: exact output, exit codes, hostile input.
+//! Integration tests of the `tl` program: exact output, exit codes, hostile input.
 
 #![allow(clippy::unwrap_used, reason = "tests")]
 
@@ -18,6 +18,7 @@ mod harness;
 mod input;
 mod lease_wait;
 mod listing;
+mod maintenance;
 mod memory;
 mod migrate_store;
 mod models;
@@ -32,4 +33,3 @@ mod serve_and_token;
 mod server_process;
 mod session_lifecycle;
 mod settings;
-mod upkeep;

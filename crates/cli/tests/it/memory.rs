@@ -1,9 +1,9 @@
-//! What is remembered across sessions, from a terminal.
+//! Memory across sessions, from the command line.
 
 use crate::assert_output;
 use crate::harness::{Tl, regex_escape, run_to_end};
 
-/// A conversation long enough to be worth a summary, with things to find in it.
+/// Creates a conversation long enough for a summary, with facts to find in it.
 fn long_session(tl: &Tl) -> String {
     let filler = "we talked about many other things here, none of which matter. ".repeat(12);
     let id = tl.ok(&["new", "--name", "limiter"]).trim().to_owned();

@@ -1,4 +1,4 @@
-//! `tl migrate-store`: a whole store, to a database and back.
+//! `tl migrate-store`: copies a whole store to a database and back.
 
 use std::process::Stdio;
 use std::time::Duration;
@@ -10,7 +10,7 @@ use crate::harness::{CommandOutput, Tl};
 
 const LINES: usize = 300;
 
-/// Copies one store into another; what is said of it, exactly.
+/// Copies one store into another; returns the exact output.
 #[track_caller]
 fn migrate(tl: &Tl, from: &str, to: &str) -> String {
     let said = tl.run(&["migrate-store", from, to]);
@@ -38,20 +38,20 @@ fn a_store_goes_to_a_database_and_comes_back_the_same() {
 
     assert_eq!(
         migrate(&tl, &here, &far),
-        "3 sessions of 1 owner, 7 entries the same in both; 5 brought over now\n"
+        "3 sessions of 1 owner, 7 entries identical in both; 5 copied now\n"
     );
     assert_eq!(
         migrate(&tl, &here, &far),
-        "3 sessions of 1 owner, 7 entries the same in both; 0 brought over now\n"
+        "3 sessions of 1 owner, 7 entries identical in both; 0 copied now\n"
     );
     tl.ok(&["append", "auth", "four"]);
     assert_eq!(
         migrate(&tl, &here, &far),
-        "3 sessions of 1 owner, 8 entries the same in both; 1 brought over now\n"
+        "3 sessions of 1 owner, 8 entries identical in both; 1 copied now\n"
     );
     assert_eq!(
         migrate(&tl, &far, "sqlite:back.db"),
-        "3 sessions of 1 owner, 8 entries the same in both; 6 brought over now\n"
+        "3 sessions of 1 owner, 8 entries identical in both; 6 copied now\n"
     );
     let report = tl.json(&["migrate-store", &here, "sqlite:back.db"]);
     let expected = json!({
@@ -80,7 +80,7 @@ fn what_is_no_store_is_not_copied() {
     refused("nothing", "sqlite:b.db");
 }
 
-/// How many entries are in a database.
+/// Counts the entries in a database.
 async fn count_entries(trial: &TestDatabase) -> i64 {
     let row = trial
         .connect()
@@ -132,8 +132,7 @@ fn a_copy_that_was_killed_is_gone_on_with() {
     assert_eq!(report["ok"], true, "{report}");
     assert_eq!(report["entries"], total, "{report}");
     assert_eq!(report["copied"], total - there, "{report}");
-    let again = format!(
-        "{sessions} sessions of 1 owner, 3,600 entries the same in both; 0 brought over now\n"
-    );
+    let again =
+        format!("{sessions} sessions of 1 owner, 3,600 entries identical in both; 0 copied now\n");
     assert_eq!(migrate(&tl, &here, &far), again);
 }

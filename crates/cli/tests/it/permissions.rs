@@ -1,4 +1,4 @@
-//! Everything `tl` creates is for its owner only, whatever the umask says.
+//! Everything `tl` creates is private to its owner, whatever the umask.
 
 use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt as _;
@@ -10,7 +10,7 @@ use crate::harness::Tl;
 use crate::models::small_model;
 use crate::server_process::ServerProcess;
 
-/// What this test and the harness create themselves.
+/// Files that this test and the harness create themselves.
 const OURS: [&str; 8] = [
     "work",
     "work/small",
@@ -19,7 +19,7 @@ const OURS: [&str; 8] = [
     "work/small/vocab.txt",
     "work/picture.png",
     "work/input.jsonl",
-    // A file for a repository, which others are to read.
+    // A file for a repository, which others may read.
     "work/AGENTS.md",
 ];
 
@@ -78,7 +78,8 @@ fn use_everything(tl: &Tl) {
     serve(tl, &id);
 }
 
-/// Uses the store through a server, which has uploads, and a client with an index of its own.
+/// Uses the store through a server with uploads, and through a client with an index of its
+/// own.
 fn serve(tl: &Tl, id: &str) {
     let token = tl.json(&["token", "create", "--user", "local", "--role", "admin"]);
     let token = token["token"].as_str().unwrap();
@@ -99,7 +100,7 @@ fn serve(tl: &Tl, id: &str) {
         .ok();
     let found = tl.ok(&["--store", &url, "search", "port"]);
     assert!(found.contains("port"), "{found}");
-    // While the server runs, and its side files are there.
+    // While the server runs, and its side files exist.
     assert!(tl.home().join("sessions.db-wal").exists());
     assert_eq!(tl.files_open_to_others(&OURS), [""; 0]);
     drop(served);
@@ -137,7 +138,7 @@ fn what_a_database_needs_on_this_machine_is_for_its_owner_only() {
     assert_eq!(tl.files_open_to_others(&OURS), [""; 0]);
 }
 
-/// Lets everybody read everything under a folder, as earlier versions did.
+/// Makes everything under a folder readable by everyone, as earlier versions did.
 fn open_to_everybody(folder: &Path) {
     for file in fs::read_dir(folder).unwrap() {
         let path = file.unwrap().path();

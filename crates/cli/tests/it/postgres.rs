@@ -1,4 +1,4 @@
-//! The same program over a database: every command does what it does over a file.
+//! `tl` on a PostgreSQL store: every command behaves as on a file.
 
 use serde_json::Value;
 use throughline_cluster::{Cluster, PostgresBinaries};
@@ -171,7 +171,7 @@ fn a_server_waits_for_a_database_that_is_down_and_is_not_ready_until_then() {
     }
     cluster.ensure_running().unwrap();
     let mut status = 503;
-    // The test runner ends a test that takes for ever.
+    // The test runner ends a test that takes too long.
     while status != 200 {
         assert_eq!(status, 503);
         std::thread::sleep(std::time::Duration::from_millis(50));

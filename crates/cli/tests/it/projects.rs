@@ -1,4 +1,4 @@
-//! A project keeps its sessions wherever it is moved to.
+//! A project keeps its sessions when its folder is moved.
 
 use std::path::Path;
 use std::process::Command;
@@ -70,7 +70,7 @@ fn a_repository_without_a_remote_is_recognised_by_its_first_commit() {
     git(&old, &["init", "-q"]);
     git(&old, &["commit", "-q", "--allow-empty", "-m", "first"]);
     in_folder(&tl, &old, &["new", "--name", "a"]);
-    // Copied, not moved: another folder with another number.
+    // Copied, not moved: another folder with another inode.
     let copy = tl.work().join("copy");
     git(&tl.work(), &["clone", "-q", "old", "copy"]);
     git(&copy, &["remote", "remove", "origin"]);
@@ -86,7 +86,7 @@ fn a_renamed_folder_still_lists_its_sessions() {
     in_folder(&tl, &old, &["new", "--name", "a"]);
     std::fs::rename(&old, &new).unwrap();
     assert_eq!(names(&tl, &new), ["a"]);
-    // And something else in the old place is something else.
+    // A new folder at the old path is a different project.
     std::fs::create_dir(&old).unwrap();
     assert!(names(&tl, &old).is_empty());
     assert_eq!(names(&tl, &new), ["a"]);

@@ -1,4 +1,4 @@
-//! The same program on a server's store: a person's sessions follow them between machines.
+//! `tl` on a server's store: a user's sessions are available on all their machines.
 
 use std::path::Path;
 
@@ -8,7 +8,7 @@ use crate::assert_output;
 use crate::harness::{CommandOutput, Tl, regex_escape, run_to_end};
 use crate::server_process::ServerProcess;
 
-/// A server with a token for each of these.
+/// A server with a token for each of these users.
 struct RemoteServer {
     tl: Tl,
     served: Option<ServerProcess>,
@@ -18,7 +18,7 @@ struct RemoteServer {
 impl RemoteServer {
     fn start() -> Self {
         let tl = Tl::new();
-        // One that nobody uses: from now on a token is asked for.
+        // A token that is not used: from now on the server requires one.
         tl.ok(&["token", "create", "--user", "nobody"]);
         let served = ServerProcess::start(&tl);
         let url = format!("http://{}", served.address);
@@ -34,7 +34,7 @@ impl RemoteServer {
         made["token"].as_str().unwrap().to_owned()
     }
 
-    /// What the server said in its logs, once it has ended.
+    /// Stops the server; returns its logs.
     fn stop(&mut self) -> String {
         self.served.take().unwrap().stop().0
     }
@@ -46,7 +46,7 @@ struct ClientMachine {
 }
 
 impl ClientMachine {
-    /// One whose person has logged in, and set the store in their file.
+    /// Logs a user in, and sets the store in their config file.
     fn log_in(cloud: &RemoteServer, owner: &str) -> Self {
         let tl = Tl::new();
         let login = ["login", &cloud.url];
@@ -62,7 +62,7 @@ impl ClientMachine {
         self.tl.ok(args)
     }
 
-    /// One turn with the offline agent.
+    /// Runs one turn with the offline agent.
     fn turn(&self, args: &[&str]) -> CommandOutput {
         let mut command = self.tl.command(args);
         command.env("TL_ENCODING", "rough");
@@ -70,7 +70,7 @@ impl ClientMachine {
     }
 }
 
-/// The same exact output, wherever the server listens.
+/// Masks the server's port in snapshots.
 fn mask_port(cloud: &RemoteServer) -> insta::internals::SettingsBindDropGuard {
     let mut settings = insta::Settings::clone_current();
     let (_, port) = cloud.url.rsplit_once(':').unwrap();
@@ -78,7 +78,7 @@ fn mask_port(cloud: &RemoteServer) -> insta::internals::SettingsBindDropGuard {
     settings.bind_to_scope()
 }
 
-/// Whether some file under a folder holds a text.
+/// Lists the files under a folder that contain a text.
 fn files_containing(folder: &Path, text: &str) -> Vec<std::path::PathBuf> {
     let entries = std::fs::read_dir(folder).unwrap();
     let paths = entries.map(|entry| entry.unwrap().path());
@@ -107,7 +107,7 @@ fn one_machine_goes_on_where_another_left_off() {
     first.ok();
     let id = laptop.tl.json(&["sessions", "--all"])["sessions"][0]["id"].clone();
     let id = id.as_str().unwrap();
-    // It is searched on either, by an index that each has of its own.
+    // Both machines can search it, each with an index of its own.
     for machine in [&laptop, &desktop] {
         let found = machine.tl.json(&["search", "heron"]);
         assert!(found.to_string().contains("Bluebird"), "{found}");
@@ -122,7 +122,7 @@ fn one_machine_goes_on_where_another_left_off() {
     assert_eq!(texts[0], "The heron is called Bluebird.");
     assert_eq!(texts[2], "What is the heron called?");
     assert!(texts[3].contains("Bluebird"), "{texts:?}");
-    // Nobody else has them.
+    // Other users do not see them.
     let stranger = ClientMachine::log_in(&cloud, "eve");
     assert_eq!(
         stranger.tl.json(&["sessions", "--all"])["sessions"],
@@ -130,7 +130,7 @@ fn one_machine_goes_on_where_another_left_off() {
     );
     let peek = stranger.tl.run(&["show", id]);
     assert_eq!(peek.code(), Some(3), "{peek}");
-    // Not even who runs the server, by chance.
+    // Neither does the server's operator, by default.
     assert_eq!(
         cloud.tl.json(&["sessions", "--all"])["sessions"],
         Value::Array(Vec::new())
@@ -172,7 +172,7 @@ fn a_session_lives_its_life_on_a_server() {
     far.ok(&["restore", &fork]);
     far.ok(&["delete", &fork]);
 
-    // Everything comes over, and goes elsewhere, as it is.
+    // Everything can be exported and migrated unchanged.
     let here = far.ok(&["export", &id, "--format", "jsonl"]);
     std::fs::write(far.tl.work().join("auth.jsonl"), &here).unwrap();
     far.ok(&["--store", "sqlite:copy.db", "import", "auth.jsonl"]);
@@ -268,7 +268,7 @@ fn the_environment_may_have_the_token_and_a_project_may_not_choose_the_server() 
     assert!(
         refused
             .stderr()
-            .contains("a place where your sessions are sent"),
+            .contains("a server that your sessions are sent to"),
         "{refused}"
     );
 }

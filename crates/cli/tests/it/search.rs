@@ -1,4 +1,4 @@
-//! `tl search`: what is found, how it is shown, what is refused.
+//! `tl search`: results, their display, and refused queries.
 
 use crate::assert_output;
 use crate::harness::{Tl, regex_escape};

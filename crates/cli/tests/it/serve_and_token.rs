@@ -1,4 +1,4 @@
-//! `tl serve` and `tl token`, from the outside.
+//! `tl serve` and `tl token`, tested from the outside.
 
 use serde_json::{Value, json};
 use throughline_mock_provider::{MockProvider, Script};
@@ -21,7 +21,7 @@ fn what_tl_knows_is_served_and_what_is_served_tl_knows() {
     assert_eq!(tl.texts(&id).len(), 3);
     let (said, well) = served.stop();
     assert!(well, "{said}");
-    // Lines of JSON, and nothing of what was said.
+    // JSON lines, without any message text.
     assert!(
         !said.contains("hello") && !said.contains("What did"),
         "{said}"
@@ -54,7 +54,7 @@ fn a_token_is_shown_once_works_and_can_be_taken_back() {
     assert_eq!(tl.json(&["token", "list"])[0]["good"], false);
     let (said, _) = served.stop();
     assert!(!said.contains(token), "the token is in the logs");
-    // Not even its file has it.
+    // The file does not contain it either.
     let file = std::fs::read(tl.store()).unwrap();
     let found = file
         .windows(token.len())
@@ -157,7 +157,7 @@ fn exports_are_redacted_and_say_so() {
         assert!(whole.ok().contains(&secret), "{format}");
         assert_eq!(whole.stderr(), "");
     }
-    // What was redacted is not taken for the original.
+    // A redacted export is not accepted as the original.
     let safe = tl.ok(&["export", &id, "--format", "jsonl"]);
     let whole = tl.ok(&["export", &id, "--format", "jsonl", "--reveal"]);
     let other = Tl::new();

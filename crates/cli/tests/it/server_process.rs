@@ -1,4 +1,4 @@
-//! `tl serve` as a process, and asking it for things.
+//! Runs `tl serve` as a process, and sends requests to it.
 
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
@@ -9,29 +9,29 @@ use serde_json::Value;
 
 use crate::harness::Tl;
 
-/// How long an answer may take to come.
+/// How long a response may take.
 const READ_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// A server that is there as long as this is.
+/// A server process, killed on drop.
 #[derive(Debug)]
 pub(crate) struct ServerProcess {
     child: Child,
     pub(crate) address: String,
 }
 
-/// Something to ask a server for.
+/// An HTTP request.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct HttpRequest<'a> {
     pub(crate) method: &'a str,
     pub(crate) path: &'a str,
-    /// Headers besides the usual ones, each with its end of line.
+    /// Additional headers, each with its line ending.
     pub(crate) headers: &'a str,
     pub(crate) body: &'a str,
 }
 
 impl HttpRequest<'_> {
-    /// Asks, and leaves reading the answer to whoever wants it. In the old way, so that the
-    /// answer comes as it is and ends with the connection.
+    /// Sends the request; the caller reads the response. Uses HTTP/1.0, so that the
+    /// response is not chunked and ends with the connection.
     pub(crate) fn send(&self, address: &str) -> io::Result<TcpStream> {
         let mut stream = TcpStream::connect(address)?;
         stream.set_read_timeout(Some(READ_TIMEOUT))?;
@@ -50,8 +50,8 @@ impl HttpRequest<'_> {
         Ok(stream)
     }
 
-    /// Asks; the status, and the body as JSON, or null where it is none. An answer that is cut
-    /// off is an error.
+    /// Sends the request; returns the status, and the body as JSON, or null if it is not
+    /// JSON. A truncated response is an error.
     pub(crate) fn fetch(&self, address: &str) -> io::Result<(u16, Value)> {
         let mut answer = String::new();
         self.send(address)?.read_to_string(&mut answer)?;
@@ -79,12 +79,12 @@ impl ServerProcess {
         Self::start_command(tl.command(&[]))
     }
 
-    /// One with more arguments than it must have.
+    /// Starts a server with additional arguments.
     pub(crate) fn start_with(tl: &Tl, more: &[&str]) -> Self {
         Self::spawn(tl.command(&[]), more)
     }
 
-    /// Starts a server by this command, which has everything but `serve`.
+    /// Starts a server with this command, which lacks only `serve`.
     pub(crate) fn start_command(command: Command) -> Self {
         Self::spawn(command, &[])
     }
@@ -106,19 +106,19 @@ impl ServerProcess {
         Self { child, address }
     }
 
-    /// The id of its process.
+    /// The process id.
     pub(crate) fn id(&self) -> u32 {
         self.child.id()
     }
 
-    /// Has what it says on stderr go nowhere: it would wait once nobody reads it.
+    /// Discards its stderr: it would block once the pipe is full.
     pub(crate) fn discard_stderr(mut self) -> Self {
         let mut err = self.child.stderr.take().unwrap();
         std::thread::spawn(move || io::copy(&mut err, &mut io::sink()));
         self
     }
 
-    /// Asks for something; the status, and the body as JSON.
+    /// Sends a request; returns the status, and the body as JSON.
     pub(crate) fn request(
         &self,
         method: &str,
@@ -138,7 +138,7 @@ impl ServerProcess {
         ask.fetch(&self.address).unwrap()
     }
 
-    /// Asks it to end, as a system does; what it said on stderr, and whether it ended well.
+    /// Stops it with a signal; returns its stderr, and whether it exited successfully.
     pub(crate) fn stop(mut self) -> (String, bool) {
         let id = self.child.id().to_string();
         let asked = Command::new("kill").arg(id).status().unwrap();
@@ -149,7 +149,7 @@ impl ServerProcess {
         (said, self.child.wait().unwrap().success())
     }
 
-    /// Ends it as if it had never been: `kill -9`.
+    /// Kills it with `kill -9`.
     pub(crate) fn kill(&self) {
         let id = self.child.id().to_string();
         let killed = Command::new("kill").args(["-9", &id]).status().unwrap();

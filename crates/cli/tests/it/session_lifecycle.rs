@@ -1,4 +1,4 @@
-//! The life of a session, from the first screen to the trash and back.
+//! The lifecycle of a session, from creation to the trash and back.
 
 use crate::assert_output;
 use crate::harness::{Tl, regex_escape};

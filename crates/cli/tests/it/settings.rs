@@ -1,4 +1,4 @@
-//! Settings and where they come from.
+//! Settings and their sources.
 
 use crate::assert_output;
 use crate::harness::{Tl, regex_escape, run_to_end};

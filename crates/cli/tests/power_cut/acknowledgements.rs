@@ -1,4 +1,4 @@
-//! What a `tl` had acknowledged at some moment, read from what it wrote to stdout and to sockets.
+//! Parses what `tl` had acknowledged at some moment from its writes to stdout and sockets.
 
 use std::collections::BTreeSet;
 
@@ -13,7 +13,7 @@ pub(crate) struct AppendedEntry {
     pub(crate) digest: String,
 }
 
-/// What was acknowledged before a power cut.
+/// Everything acknowledged before a power cut.
 #[derive(Debug, Default)]
 pub(crate) struct Acknowledgements {
     pub(crate) created: BTreeSet<String>,
@@ -22,14 +22,14 @@ pub(crate) struct Acknowledgements {
     pub(crate) erased: BTreeSet<(String, u64)>,
     pub(crate) deleted: BTreeSet<String>,
     pub(crate) purged: BTreeSet<String>,
-    /// The numbers of checkpoints, whose session is not in the output.
+    /// The numbers of checkpoints; the output does not name their session.
     pub(crate) checkpoints: BTreeSet<u64>,
     /// Whether an import has reported that all its lines are stored.
     pub(crate) imported: bool,
 }
 
 impl Acknowledgements {
-    /// Reads the outputs; the last value of each may be incomplete.
+    /// Parses the outputs; the last value of each may be incomplete.
     pub(crate) fn parse(outputs: &[Vec<u8>]) -> Self {
         let mut all = Self::default();
         for output in outputs {
@@ -91,7 +91,7 @@ impl Acknowledgements {
     }
 }
 
-/// The bodies of the successful answers on one connection, as far as they are complete.
+/// The bodies of the complete successful responses on one connection.
 fn http_bodies(mut stream: &[u8]) -> Vec<Value> {
     let mut bodies = Vec::new();
     while let Some(end) = stream.windows(4).position(|bytes| bytes == b"\r\n\r\n") {

@@ -1,7 +1,7 @@
-//! What must hold after a power cut, and after everything is sent again.
+//! The checks after a power cut, and after everything has been sent again.
 //!
-//! Most states are checked here with the library, which is much faster than with a program; a
-//! sample goes through `program.rs`.
+//! Most states are checked here with the library, which is much faster than running the
+//! program; a sample goes through `program_check.rs`.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -18,22 +18,22 @@ use tokio::runtime::Runtime;
 use crate::acknowledgements::Acknowledgements;
 use crate::traced_home::{MessageLine, fast_folder};
 
-/// A word that is in every message.
+/// A word that every message contains.
 pub(crate) const SEARCH_WORD: &str = "harbour";
 
-/// What was asked for in the course of a trace. What takes something away has the number of the
-/// record from which on it may have happened.
+/// What was requested in the course of a trace. Removals have the number of the trace
+/// record from which on they may have happened.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Workload {
     pub(crate) sessions: BTreeMap<String, SessionWorkload>,
 }
 
-/// What was asked for in one session.
+/// What was requested in one session.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct SessionWorkload {
     /// The messages, in no order.
     pub(crate) lines: Vec<MessageLine>,
-    /// The external ids of those that were imported.
+    /// The external ids of the imported messages.
     pub(crate) imported: BTreeSet<String>,
     pub(crate) erased: BTreeMap<u64, usize>,
     pub(crate) deleted: Option<usize>,
@@ -43,7 +43,7 @@ pub(crate) struct SessionWorkload {
 }
 
 impl Workload {
-    /// With these sessions, and nothing in them.
+    /// A workload with these sessions, all empty.
     pub(crate) fn new(sessions: &[&str]) -> Self {
         let sessions = sessions
             .iter()
@@ -75,7 +75,7 @@ pub(crate) struct CrashCase<'a> {
     pub(crate) state: &'a DiskState,
     pub(crate) acknowledged: &'a Acknowledgements,
     pub(crate) sent: &'a Workload,
-    /// How many records precede it.
+    /// How many trace records precede it.
     pub(crate) after: usize,
 }
 
@@ -85,7 +85,7 @@ static RUNTIME: LazyLock<Runtime> = LazyLock::new(|| {
 });
 
 impl CrashCase<'_> {
-    /// Restarts from the state, sends everything again, and says what is wrong.
+    /// Restarts from the state, sends everything again, and returns what is wrong.
     pub(crate) fn check(self, scope: Scope) -> CheckResult {
         let folder = fast_folder();
         let written = self.state.write_to(folder.path());
@@ -146,7 +146,7 @@ async fn check_doctor(tl: &Throughline) -> CheckResult {
     }
 }
 
-/// Whether an entry of a session is what became of a line; once erased it still has its id.
+/// Whether an entry of a session was made from a line; an erased one still has its id.
 fn is_entry_of(session: &str, line: &MessageLine, entry: &StoredEntry) -> bool {
     entry.id == EntryId::from_external(&session_id(session), &line.id)
 }
@@ -155,7 +155,7 @@ fn session_id(session: &str) -> SessionId {
     session.parse().expect("an id")
 }
 
-/// What is not there is no error.
+/// Converts "not found" errors to `None`.
 fn if_found<T>(result: Result<T, Error>, during: &'static str) -> Result<Option<T>, String> {
     match result {
         Ok(found) => Ok(Some(found)),
@@ -170,12 +170,12 @@ struct StoredEntry {
     id: EntryId,
     /// Empty once erased.
     external_id: String,
-    /// None once erased, and for what is not a message.
+    /// `None` once erased, and for entries that are not messages.
     text: Option<String>,
     digest: String,
 }
 
-/// The sessions of a store that are in use.
+/// The live sessions of a store.
 struct StoredSessions {
     sessions: BTreeMap<String, Vec<StoredEntry>>,
 }
@@ -211,7 +211,7 @@ impl StoredSessions {
             .find(|entry| entry.seq == seq)
     }
 
-    /// Everything acknowledged is here.
+    /// Checks that everything acknowledged is stored.
     fn check_acknowledged(&self, case: CrashCase<'_>) -> CheckResult {
         let acknowledged = case.acknowledged;
         let may_be_gone = |session: &str| {
@@ -274,7 +274,8 @@ impl StoredSessions {
         Ok(())
     }
 
-    /// Nothing else is here: the numbers have no gaps, and every text is as it was sent.
+    /// Checks that nothing else is stored: the numbers have no gaps, and every text is as
+    /// it was sent.
     fn check_only_sent(&self, case: CrashCase<'_>) -> CheckResult {
         for (id, entries) in &self.sessions {
             let sent = &case.sent.sessions[id];
@@ -295,7 +296,7 @@ impl StoredSessions {
         Ok(())
     }
 
-    /// Everything that was sent again is here, once.
+    /// Checks that everything sent again is stored once.
     fn check_complete(&self, sent: &Workload) -> CheckResult {
         for (id, session) in &sent.sessions {
             if session.deleted.is_some() {
@@ -323,7 +324,8 @@ impl StoredSessions {
         Ok(())
     }
 
-    /// Search finds what is here and nothing else. Checkpoints may be found, too.
+    /// Checks that search finds what is stored and nothing else. It may also find
+    /// checkpoints.
     async fn check_search(&self, tl: &Throughline) -> CheckResult {
         let searching = SearchOptions {
             query: SEARCH_WORD,
@@ -423,7 +425,7 @@ async fn resend_line(
         }
         (Ok(appended), None) if appended.kind == AppendKind::Appended => {}
         (Ok(appended), None) => return Err(format!("{} again: {:?}", line.id, appended.kind)),
-        // What was erased cannot be compared with what is sent again.
+        // An erased entry cannot be compared with what is sent again.
         (Err(_), Some(StoredEntry { text: None, .. })) => {}
         (Err(error), _) => return Err(describe("sending again")(error)),
     }

@@ -1,5 +1,5 @@
-//! Calls that fail: nothing is acknowledged wrongly, nothing panics, the error says what is wrong,
-//! and once calls no longer fail all is well.
+//! Failing system calls: nothing is acknowledged wrongly, nothing panics, errors name the
+//! cause, and everything works again once calls succeed.
 
 use std::process::Output;
 use std::slice::from_ref;
@@ -16,10 +16,10 @@ use crate::rounds::{SEARCH_ARGS, new_session_args, random_lines};
 use crate::traced_home::TracedHome;
 use crate::{RunCounts, cut_power};
 
-/// How often the writes of a server may fail before somebody gives up on it.
+/// How often a server's writes may fail before the test gives up.
 const MAX_ATTEMPTS: usize = 60;
 
-/// A call that fails, once or more often.
+/// A random call that fails, once or more often.
 fn random_fault(rng: &mut Rng, path: &'static str) -> Fault {
     let action = [FaultAction::Eio, FaultAction::Enospc][rng.below(2)];
     let fault = match rng.below(9) {
@@ -39,7 +39,7 @@ fn random_fault(rng: &mut Rng, path: &'static str) -> Fault {
     }
 }
 
-/// A command that fails says why.
+/// Asserts that a failed command explains why.
 fn assert_explained(output: &Output, fault: &Fault) {
     let said = String::from_utf8_lossy(&output.stderr);
     let code = output.status.code();
@@ -77,16 +77,16 @@ fn assert_sound(
     }
 }
 
-/// Whether a process ended while syncs failed. The next one then finds in the log what was written and
-/// not synced, and no later sync makes it durable: the system has forgotten that it must be
-/// written. Nothing is promised for a power cut after that.
+/// Whether a process ended while syncs failed. The next process then finds written but
+/// unsynced data in the log, and no later sync makes it durable, since the kernel no longer
+/// considers it dirty. Nothing is guaranteed for a power cut after that.
 fn lost_a_sync(traced: &TracedHome, fault: &Fault) -> bool {
     let records = traced.trace().records;
     let mut syncs = records.iter().map(|record| &record.operation);
     fault.last > fault.first && syncs.any(|sync| *sync == Operation::Sync { failed: true })
 }
 
-/// One round: a command whose calls fail, then the same without.
+/// One round: a command whose calls fail, then the same without faults.
 fn command_round(seed: u64, counts: &mut RunCounts) {
     let rng = &mut Rng::new(seed);
     let traced = TracedHome::new(DurabilityModel::Posix);
@@ -146,7 +146,7 @@ fn commands_whose_calls_fail_acknowledge_nothing_wrong() {
     counts.print("failing commands", budget.seed);
 }
 
-/// One round: a server some of whose calls fail for a while, and which then works again.
+/// One round: a server some of whose calls fail for a while, and which then recovers.
 fn server_round(rng: &mut Rng, fault: &Fault, counts: &mut RunCounts) {
     let traced = TracedHome::new(DurabilityModel::Posix);
     let mut sent = Workload::new(&["first"]);
@@ -203,7 +203,7 @@ fn a_server_whose_calls_fail_recovers() {
     counts.print("failing server", budget.seed);
 }
 
-/// The connection that writes could open the log for reading only, and stayed like that.
+/// The writing connection could open the log only for reading, and stayed that way.
 #[test]
 fn a_server_that_could_not_open_its_log_recovers() {
     let fault = Fault::new(SyscallKind::Create, 2, FaultAction::Enospc).in_path("-wal");

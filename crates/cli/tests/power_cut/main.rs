@@ -1,10 +1,11 @@
-//! The real program, recorded; then the power is cut at every interesting moment.
+//! Power-cut tests: records the real program, then simulates a power cut at every
+//! interesting moment.
 //!
-//! Each round records what `tl` does to its files, with kills between, and then checks states that a
-//! power cut could have left: everything acknowledged is there, doctor finds nothing, what is
-//! sent again is answered properly, and search finds what the store has. Other rounds let
-//! calls fail, and check that nothing is acknowledged wrongly and that all is well once they
-//! no longer fail.
+//! Each round records what `tl` does to its files, with kills in between, and then checks
+//! states that a power cut could have left: everything acknowledged is stored, doctor finds
+//! nothing, what is sent again is answered correctly, and search finds what the store has.
+//! Other rounds make system calls fail, and check that nothing is acknowledged wrongly and
+//! that everything works once calls succeed again.
 //!
 //! `TL_CRASH_PROGRAM` names another `tl` to record, such as an older one that must fail.
 
@@ -26,7 +27,7 @@ use throughline_crash_sim::{Rng, power_cuts};
 use throughline_store::conformance::torture::TortureBudget;
 use traced_home::TracedHome;
 
-/// What a run came to, for whoever reads its output.
+/// The totals of a run, printed at its end.
 #[derive(Debug, Default)]
 pub(crate) struct RunCounts {
     rounds: u64,
@@ -52,10 +53,11 @@ impl RunCounts {
     }
 }
 
-/// One state in so many is also checked by the program.
+/// One state in this many is also checked with the program.
 const PROGRAM_EVERY: usize = 60;
 
-/// Cuts the power at so many moments of a trace, and fails with the first state that is wrong.
+/// Cuts the power at this many moments of a trace, and fails at the first state that is
+/// wrong.
 pub(crate) fn cut_power(
     traced: &TracedHome,
     sent: &Workload,
@@ -90,7 +92,7 @@ pub(crate) fn cut_power(
     checked.unwrap();
 }
 
-/// Rounds of one kind: so many in the suite, and for as long as torture says.
+/// Runs rounds of one kind: this many in the suite, and for as long as torture sets.
 fn run_rounds(
     what: &str,
     (rounds, states): (u64, usize),

@@ -1,4 +1,4 @@
-//! The same checks through the real program: doctor, everything sent again, search, doctor.
+//! The same checks with the real program: doctor, everything sent again, search, doctor.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -13,7 +13,8 @@ use crate::traced_home::{
 };
 
 impl CrashCase<'_> {
-    /// Restarts the program from the state, sends everything again, and says what is wrong.
+    /// Restarts the program from the state, sends everything again, and returns what is
+    /// wrong.
     pub(crate) fn check_with_program(self) -> CheckResult {
         let folder = fast_folder();
         let (root, work) = (folder.path().join("root"), folder.path().join("work"));
@@ -25,18 +26,18 @@ impl CrashCase<'_> {
         self.check_home(folder.path())
     }
 
-    /// The same for a home that exists: nobody else may use it meanwhile.
+    /// The same for an existing home, which nothing else may use meanwhile.
     pub(crate) fn check_home(self, folder: &Path) -> CheckResult {
         let tl = TlProgram { folder };
-        // It may name what is left of an index that was being written.
+        // It may report the remains of an index that was being written.
         tl.run_expecting(&["doctor", "--json"], &[], &[0, 6])?;
         for (id, session) in &self.sent.sessions {
             if session.deleted.is_some() {
                 continue;
             }
             match tl.run(&new_session_args(id), &[]) {
-                // Made by an import, it has no key.
-                Err(failed) if !failed.contains("exists already") => return Err(failed),
+                // Created by an import, it has no key.
+                Err(failed) if !failed.contains("already exists") => return Err(failed),
                 _ => {}
             }
             self.resend(&tl, id, session)?;
@@ -51,7 +52,7 @@ impl CrashCase<'_> {
     }
 
     fn resend(self, tl: &TlProgram<'_>, id: &str, session: &SessionWorkload) -> CheckResult {
-        // What was erased cannot be sent again.
+        // Erased messages cannot be sent again.
         let lines: &[MessageLine] = if session.erased.is_empty() {
             &session.lines
         } else {

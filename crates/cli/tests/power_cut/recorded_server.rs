@@ -11,7 +11,7 @@ use throughline_crash_sim::Fault;
 
 use crate::traced_home::{MessageLine, TracedHome, assert_no_panic};
 
-/// A server that runs.
+/// A running server.
 pub(crate) struct RecordedServer {
     child: Child,
     address: String,
@@ -19,7 +19,7 @@ pub(crate) struct RecordedServer {
 }
 
 impl RecordedServer {
-    /// Starts it; none if a fault ended it before it served.
+    /// Starts it; returns `None` if a fault ended it before it was ready.
     pub(crate) fn start(traced: &TracedHome, faults: &[Fault]) -> Option<Self> {
         let args = ["serve", "--listen", "127.0.0.1:0", "--log", "warn"];
         let mut child = traced
@@ -51,7 +51,8 @@ impl RecordedServer {
         Some(served)
     }
 
-    /// The status and body of an answer; none if the connection ended before it.
+    /// Sends a request; returns the status and body, or `None` if the connection ended
+    /// first.
     fn post(&self, path: &str, body: &Value) -> Option<(u16, Value)> {
         let mut stream = TcpStream::connect(&self.address).ok()?;
         let limit = Some(Duration::from_secs(90));

@@ -1,4 +1,4 @@
-//! Bugs that were found: each as the shortest round that finds it.
+//! Regression tests: each is the shortest round that reproduces a bug.
 
 use throughline_crash_sim::{
     DiskState, DurabilityModel, Fault, FaultAction, Loss, Operation, Record, SyscallKind,
@@ -16,7 +16,7 @@ fn numbered_line(number: usize) -> MessageLine {
     }
 }
 
-/// Cuts the power after every acknowledgement, with everything lost that was not synced.
+/// Cuts the power after every acknowledgement, losing everything that was not synced.
 fn cut_power_after_acknowledgements(traced: &TracedHome, sent: &Workload) {
     let trace = traced.trace();
     let mut disk = traced.disk();
@@ -24,7 +24,7 @@ fn cut_power_after_acknowledgements(traced: &TracedHome, sent: &Workload) {
     for (number, record) in trace.records.iter().enumerate() {
         disk.apply(record).unwrap();
         let is_ack = |record: &Record| matches!(record.operation, Operation::Ack { .. });
-        // An answer may come in parts.
+        // A response may be written in parts.
         if !is_ack(record) || trace.records.get(number + 1).is_some_and(is_ack) {
             continue;
         }
@@ -43,8 +43,8 @@ fn cut_power_after_acknowledgements(traced: &TracedHome, sent: &Workload) {
     assert!(states > 1);
 }
 
-/// A writer is killed after it wrote to the log and before it synced it; the next one finds the
-/// entry there and must not acknowledge it before it is synced.
+/// A writer is killed after writing to the log and before syncing it; the next one finds
+/// the entry there and must not acknowledge it before it is synced.
 #[test]
 fn a_retry_is_acknowledged_after_a_sync() {
     for number in 1..=2 {
@@ -60,7 +60,7 @@ fn a_retry_is_acknowledged_after_a_sync() {
     }
 }
 
-/// The same for a session that another process was killed while making.
+/// The same for a session that another process was killed while creating.
 #[test]
 fn an_existing_session_is_acknowledged_after_a_sync() {
     for number in 1..=2 {
@@ -75,8 +75,8 @@ fn an_existing_session_is_acknowledged_after_a_sync() {
     }
 }
 
-/// The disk fails while a commit is synced. The next process may find the commit in the log, so
-/// the outcome is not known; any other error means that nothing was stored.
+/// The disk fails while a commit is synced. The next process may find the commit in the
+/// log, so the outcome is unknown; any other error means that nothing was stored.
 #[test]
 fn an_append_whose_sync_fails_is_not_said_to_be_refused() {
     let mut unknown = 0;
@@ -91,7 +91,7 @@ fn an_append_whose_sync_fails_is_not_said_to_be_refused() {
         let is_stored = String::from_utf8_lossy(&stored.stdout).contains(&numbered_line(1).text);
         if failed.status.success() {
             assert!(is_stored, "sync {number}");
-        } else if said.contains("is not known") {
+        } else if said.contains("it is unknown whether") {
             unknown += 1;
         } else {
             assert!(!is_stored, "sync {number}: {said}");

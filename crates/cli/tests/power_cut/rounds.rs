@@ -1,4 +1,4 @@
-//! What is recorded: rounds of commands, most of them with a kill in the middle of some of them.
+//! The recorded workloads: rounds of commands, most with a kill in the middle.
 
 use std::collections::BTreeSet;
 
@@ -64,7 +64,7 @@ fn random_index_kill(rng: &mut Rng) -> Vec<Fault> {
     vec![fault]
 }
 
-/// Makes a session, or finds the one that was made before.
+/// Arguments that create a session, or find the one created before.
 pub(crate) fn new_session_args(session: &str) -> [&str; 7] {
     let (id, key) = ("--id", "--key");
     ["new", id, session, key, session, "--no-project", "--json"]
@@ -72,8 +72,8 @@ pub(crate) fn new_session_args(session: &str) -> [&str; 7] {
 
 pub(crate) const SEARCH_ARGS: [&str; 5] = ["search", SEARCH_WORD, "--mode", "text", "--json"];
 
-/// Appends: a few processes one after the other, most of them killed, each sending again what the
-/// ones before it got no answer to.
+/// Appends: a few processes in sequence, most of them killed, each resending what the
+/// previous ones got no answer to.
 pub(crate) fn append_round(rng: &mut Rng) -> (TracedHome, Workload) {
     let traced = TracedHome::new(random_model(rng));
     let mut sent = Workload::new(&["first", "second"]);
@@ -83,7 +83,7 @@ pub(crate) fn append_round(rng: &mut Rng) -> (TracedHome, Workload) {
     for process in 0..5 {
         let session = ["first", "first", "second"][rng.below(3)];
         let all = &mut sent.session(session).lines;
-        // The last few again, as somebody does who got no answer.
+        // The last few again, as a client does that got no answer.
         let again = all.len().saturating_sub(1 + rng.below(6));
         let count = 3 + rng.below(8);
         all.extend(random_lines(rng, &process.to_string(), count));
@@ -130,8 +130,8 @@ pub(crate) fn index_round(rng: &mut Rng) -> (TracedHome, Workload) {
     (traced, sent)
 }
 
-/// A search that is killed while it indexes. Half the time the next one has nothing more to index, so
-/// that it writes the same files again.
+/// A search that is killed while it indexes. Half the time the next one has nothing more to
+/// index, so that it writes the same files again.
 fn search_with_kill(rng: &mut Rng, traced: &TracedHome) {
     let kill = random_index_kill(rng);
     if rng.one_in(2) {
@@ -144,7 +144,7 @@ fn search_with_kill(rng: &mut Rng, traced: &TracedHome) {
 fn delete_with_kill(rng: &mut Rng, traced: &TracedHome, sent: &mut Workload, session: &str) {
     let from = traced.position();
     sent.session(session).deleted = Some(from);
-    // Killed after it was done, it finds nothing to do the second time.
+    // Killed after it finished, it has nothing to do the second time.
     if !traced
         .run(&random_kill(rng), &["delete", session, "--json"])
         .status
@@ -161,7 +161,7 @@ fn delete_with_kill(rng: &mut Rng, traced: &TracedHome, sent: &mut Workload, ses
     }
 }
 
-/// A new home, an import, a compaction, a deletion, a purge.
+/// Creates a home, imports, compacts, deletes and purges.
 pub(crate) fn lifecycle_round(rng: &mut Rng) -> (TracedHome, Workload) {
     let traced = TracedHome::without_home(random_model(rng));
     let mut sent = Workload::new(&["first", "third"]);
@@ -209,8 +209,8 @@ fn import_with_kill(rng: &mut Rng, traced: &TracedHome, sent: &mut Workload) {
     traced.run_until_ok(&kill, &["import", path, "--json"]);
 }
 
-/// A server with three clients and a command that appends beside it, killed twice each; they send
-/// again what was not answered.
+/// A server with three clients, and a command that appends at the same time, killed twice
+/// each; they resend what was not answered.
 pub(crate) fn serve_round(rng: &mut Rng) -> (TracedHome, Workload) {
     let traced = TracedHome::new(random_model(rng));
     let sessions = ["first", "second", "third"];

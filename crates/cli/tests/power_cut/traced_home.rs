@@ -1,4 +1,4 @@
-//! A `tl` whose every write, sync and acknowledgement is recorded.
+//! Runs `tl` with every write, sync and acknowledgement recorded.
 
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::os::unix::fs::DirBuilderExt as _;
@@ -8,14 +8,14 @@ use std::sync::mpsc;
 
 use throughline_crash_sim::{Disk, DiskState, DurabilityModel, Fault, Loss, Recorder, Trace};
 
-/// One message of a stream.
+/// One message to append.
 #[derive(Clone, Debug)]
 pub(crate) struct MessageLine {
     pub(crate) id: String,
     pub(crate) text: String,
 }
 
-/// Messages as `tl append --json` takes them.
+/// Formats messages as input of `tl append --json`.
 pub(crate) fn to_json_lines(lines: &[MessageLine]) -> Vec<u8> {
     let json = lines.iter().map(|line| {
         let content = &line.text;
@@ -25,21 +25,23 @@ pub(crate) fn to_json_lines(lines: &[MessageLine]) -> Vec<u8> {
     json.collect::<String>().into_bytes()
 }
 
-/// The program under test: another one, such as an older version, where the variable names it.
+/// The program under test, or the one that `TL_CRASH_PROGRAM` names, such as an older
+/// version.
 #[allow(clippy::disallowed_methods, reason = "how a test learns it")]
 pub(crate) fn program_path() -> PathBuf {
     std::env::var_os("TL_CRASH_PROGRAM")
         .map_or_else(|| env!("CARGO_BIN_EXE_tl").into(), PathBuf::from)
 }
 
-/// A home whose files are watched.
+/// A home whose file operations are recorded.
 pub(crate) struct TracedHome {
     folder: tempfile::TempDir,
     recorder: Recorder,
     disk: Disk,
 }
 
-/// Memory, where there is some: a sync then costs nothing, and what it means is the model's business.
+/// A folder in memory if possible: real syncs then cost nothing, and the model decides what
+/// they do.
 pub(crate) fn fast_folder() -> tempfile::TempDir {
     let memory = Path::new("/dev/shm");
     if memory.is_dir() {
@@ -50,12 +52,12 @@ pub(crate) fn fast_folder() -> tempfile::TempDir {
 }
 
 impl TracedHome {
-    /// An empty home that is durable.
+    /// Creates an empty, durable home.
     pub(crate) fn new(model: DurabilityModel) -> Self {
         Self::with_home(model, true)
     }
 
-    /// A place for a home that is still to be made.
+    /// Prepares a folder for a home that does not exist yet.
     pub(crate) fn without_home(model: DurabilityModel) -> Self {
         Self::with_home(model, false)
     }
@@ -77,7 +79,7 @@ impl TracedHome {
         }
     }
 
-    /// The folder with the home's parent in it, and room for other files.
+    /// The folder that contains the home's parent, with room for other files.
     pub(crate) fn folder(&self) -> &Path {
         self.folder.path()
     }
@@ -95,12 +97,12 @@ impl TracedHome {
         self.disk.clone()
     }
 
-    /// How many records there are. Nothing may be running.
+    /// The number of trace records. No process may be running.
     pub(crate) fn position(&self) -> usize {
         Trace::read(&self.log()).map_or(0, |trace| trace.records.len())
     }
 
-    /// What was recorded so far. With nothing lost, the model has what is really there.
+    /// Returns the trace so far. With nothing lost, the model's disk equals the real one.
     pub(crate) fn trace(&self) -> Trace {
         let trace = Trace::read(&self.log()).unwrap();
         let mut disk = self.disk.clone();
@@ -131,7 +133,7 @@ impl TracedHome {
         command
     }
 
-    /// Runs a command to its end.
+    /// Runs a command to completion.
     pub(crate) fn run(&self, faults: &[Fault], args: &[&str]) -> Output {
         let output = self.command(faults, args).stdin(Stdio::null()).output();
         assert_no_panic(output.unwrap())
@@ -144,14 +146,14 @@ impl TracedHome {
         assert!(output.status.success(), "tl {args:?}: {failed}");
     }
 
-    /// Runs a command, and again without faults if it did not succeed.
+    /// Runs a command, and retries it without faults if it failed.
     pub(crate) fn run_until_ok(&self, faults: &[Fault], args: &[&str]) {
         if !self.run(faults, args).status.success() {
             self.run_ok(args);
         }
     }
 
-    /// Appends messages, so many at a time, and waits for their acknowledgements before the next.
+    /// Appends messages in batches of this size, waiting for acknowledgements in between.
     pub(crate) fn append(
         &self,
         faults: &[Fault],
@@ -195,7 +197,7 @@ impl TracedHome {
     }
 }
 
-/// The environment of a `tl` of one's own.
+/// Sets the environment of an isolated `tl`.
 pub(crate) fn set_environment(command: &mut Command, folder: &Path, home: &Path) {
     command
         .current_dir(folder.join("work"))
@@ -206,7 +208,7 @@ pub(crate) fn set_environment(command: &mut Command, folder: &Path, home: &Path)
         .env("TZ", "UTC");
 }
 
-/// Runs a command with this on its stdin.
+/// Runs a command with this input on stdin.
 pub(crate) fn run_with_input(command: &mut Command, input: &[u8]) -> Output {
     let mut child = command
         .stdin(Stdio::piped())
@@ -222,7 +224,7 @@ pub(crate) fn run_with_input(command: &mut Command, input: &[u8]) -> Output {
     assert_no_panic(output)
 }
 
-/// However a run ends, it does not panic, and the recorder works.
+/// Asserts that the program did not panic, and that the recorder works.
 pub(crate) fn assert_no_panic(output: Output) -> Output {
     let said = String::from_utf8_lossy(&output.stderr);
     assert!(!said.contains("panicked"), "{said}");

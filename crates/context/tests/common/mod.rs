@@ -1,4 +1,4 @@
-//! A session written by hand, and the material of its next request.
+//! Test sessions written by hand, and the inputs of their next request.
 #![allow(dead_code, reason = "each test file uses a part")]
 
 use throughline_context::{
@@ -11,7 +11,7 @@ use throughline_model::{
     ToolCall, ToolResult,
 };
 
-/// A log and what goes with it.
+/// A session log with its other request inputs.
 #[derive(Clone, Debug)]
 pub(crate) struct Session {
     pub(crate) id: SessionId,
@@ -27,11 +27,11 @@ pub(crate) struct Session {
 impl Session {
     pub(crate) fn new() -> Self {
         let id: SessionId = "s1".parse().expect("an id");
-        let birth = SessionHeader::new(id.clone(), Timestamp::UNIX_EPOCH);
+        let header = SessionHeader::new(id.clone(), Timestamp::UNIX_EPOCH);
         Self {
             id,
             entries: Vec::new(),
-            record: Record::new(&birth),
+            record: Record::new(&header),
             agent: None,
             documents: Vec::new(),
             memory: Vec::new(),
@@ -64,7 +64,7 @@ impl Session {
         seq
     }
 
-    /// What the model may see after the checkpoint in force.
+    /// The visible entries after the checkpoint in effect.
     pub(crate) fn visible(&self) -> Vec<CountedEntry> {
         let spans = self.record.state.verbatim_spans();
         self.entries
@@ -112,7 +112,7 @@ impl Session {
         build_request(&material, policy, budget, self.encoding)
     }
 
-    /// A request by a preset that fits.
+    /// Builds a request that fits, with a preset.
     pub(crate) fn request_with_preset(&self, text: &str, preset: &str, budget: u64) -> Request {
         let policy = Policy::preset(preset).expect("a preset");
         self.request(Some(&Content::text(text)), &policy, budget)
@@ -177,7 +177,7 @@ pub(crate) fn checkpoint(covers: u64, decision: &str) -> Body {
     })
 }
 
-pub(crate) fn excerpt(session: &str, seq: u64, said: &str) -> Excerpt {
+pub(crate) fn excerpt(session: &str, seq: u64, text: &str) -> Excerpt {
     Excerpt {
         source: EntryRef {
             session: session.parse().expect("an id"),
@@ -186,13 +186,13 @@ pub(crate) fn excerpt(session: &str, seq: u64, said: &str) -> Excerpt {
         },
         at: Timestamp::UNIX_EPOCH,
         author: "user".to_owned(),
-        text: said.to_owned(),
+        text: text.to_owned(),
         score: 1.0,
         lead: None,
     }
 }
 
-/// What is wrong with a request, if anything.
+/// Lists the structural faults of a request.
 pub(crate) fn find_faults(request: &Request) -> Vec<String> {
     let mut faults = Vec::new();
     let sum: u64 = request.sections.iter().map(|section| section.tokens).sum();
@@ -207,14 +207,17 @@ pub(crate) fn find_faults(request: &Request) -> Vec<String> {
     if names != SectionName::ALL {
         faults.push(format!("sections {names:?}"));
     }
-    let mut said = request.messages.iter().peekable();
-    said.next_if(|message| message.role == Role::System);
-    if said.peek().is_some_and(|first| first.role != Role::User) {
+    let mut messages = request.messages.iter().peekable();
+    messages.next_if(|message| message.role == Role::System);
+    if messages
+        .peek()
+        .is_some_and(|first| first.role != Role::User)
+    {
         faults.push("the user does not begin".to_owned());
     }
     let mut ids = std::collections::HashSet::new();
     let mut previous: Option<&throughline_context::RequestMessage> = None;
-    for message in said {
+    for message in messages {
         let blank = |block: &Block| block.as_text().is_some_and(|text| text.trim().is_empty());
         if message.content.0.is_empty() || message.content.0.iter().any(blank) {
             faults.push("empty content".to_owned());

@@ -1,4 +1,4 @@
-//! Finds leftover files, and files that others than their owner may open.
+//! Finds leftover files, and files that others than their owner can open.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -9,16 +9,16 @@ use throughline_recall::private_files::is_open_to_others;
 
 use super::{HealthFinding, HealthOptions};
 
-/// A file that was written to more recently may still be needed by a running process.
+/// A file written more recently than this may still be in use by a process.
 const IN_USE_WINDOW: Duration = Duration::from_secs(3_600);
 
-/// Checks the store's files, those beside them and the program's folders.
+/// Checks the store's files, those beside it and the program's folders.
 pub(super) fn check(
     options: &HealthOptions,
     index: Option<PathBuf>,
     now: Timestamp,
 ) -> Vec<HealthFinding> {
-    let mut walk = FileChecker {
+    let mut checker = FileChecker {
         oldest_in_use: SystemTime::from(now) - IN_USE_WINDOW,
         findings: Vec::new(),
     };
@@ -26,25 +26,25 @@ pub(super) fn check(
         for suffix in ["", "-wal", "-shm"] {
             let mut name = file.as_os_str().to_owned();
             name.push(suffix);
-            walk.check_permissions(Path::new(&name));
+            checker.check_permissions(Path::new(&name));
         }
-        walk.check_store_folder(file, index.as_deref());
+        checker.check_store_folder(file, index.as_deref());
     }
-    // The index names its own leftovers.
+    // Leftovers within the index are reported by the index check.
     if let Some(index) = index.filter(|index| index.is_dir()) {
-        walk.check_tree(&index, Leftovers::Ignore);
+        checker.check_tree(&index, Leftovers::Ignore);
     }
     for folder in &options.shared_folders {
-        walk.check_permissions(folder);
+        checker.check_permissions(folder);
         for path in list_folder(folder) {
-            walk.check_name(&path);
+            checker.check_name(&path);
         }
     }
     for folder in &options.own_folders {
-        walk.check_tree(folder, Leftovers::Report);
+        checker.check_tree(folder, Leftovers::Report);
     }
-    let mut findings = walk.findings;
-    findings.sort_by(|one, other| path_of(one).cmp(&path_of(other)));
+    let mut findings = checker.findings;
+    findings.sort_by(|a, b| path_of(a).cmp(&path_of(b)));
     findings.dedup();
     findings
 }
@@ -71,8 +71,8 @@ struct FileChecker {
 }
 
 impl FileChecker {
-    /// Looks at the files in the store's folder that belong to a store. Others may keep
-    /// their files there as well.
+    /// Checks the files in the store's folder that belong to a store. Other programs
+    /// may have files there as well.
     fn check_store_folder(&mut self, store: &Path, index: Option<&Path>) {
         let folder = match store.parent() {
             Some(folder) if !folder.as_os_str().is_empty() => folder,
@@ -81,9 +81,9 @@ impl FileChecker {
         for path in list_folder(folder) {
             let name = name_of(&path);
             if name.ends_with(".partial") || name.ends_with(".partial-journal") {
-                self.check_leftover(&path, "a backup that was not finished");
+                self.check_leftover(&path, "an unfinished backup");
             } else if is_index(&path) && Some(path.as_path()) != index && !has_store(&path) {
-                self.check_leftover(&path, "the index of a store that is gone");
+                self.check_leftover(&path, "the index of a store that no longer exists");
             }
         }
     }
@@ -93,7 +93,7 @@ impl FileChecker {
         if leftovers == Leftovers::Report {
             self.check_name(path);
         }
-        // A link leads to what somebody else keeps.
+        // Symbolic links are not followed: their targets belong to others.
         if path.is_dir() && !path.is_symlink() {
             for inner in list_folder(path) {
                 self.check_tree(&inner, leftovers);
@@ -127,13 +127,13 @@ impl FileChecker {
     }
 }
 
-/// What a file was, where its name says that it was only needed for a while.
+/// Describes a temporary file, recognized by its name.
 fn describe_leftover(path: &Path) -> Option<&'static str> {
     let name = name_of(path);
     if name.starts_with(".tmp") {
         Some("a temporary file")
     } else if name.starts_with(".adding-") {
-        Some("a model that was not added")
+        Some("a model that was not added completely")
     } else {
         None
     }
@@ -143,7 +143,7 @@ fn is_index(path: &Path) -> bool {
     path.extension().is_some_and(|end| end == "index") && path.join("about.json").is_file()
 }
 
-/// Whether some file has the name that an index is called after.
+/// Whether there is a file that this index may belong to.
 fn has_store(index: &Path) -> bool {
     let folder = index.parent().unwrap_or(Path::new("."));
     let mut beside = list_folder(folder).into_iter();
@@ -155,7 +155,7 @@ fn name_of(path: &Path) -> String {
     name.to_string_lossy().into_owned()
 }
 
-/// What is in a folder; nothing where it cannot be read or is gone by now.
+/// Lists a folder; empty if it cannot be read or no longer exists.
 fn list_folder(folder: &Path) -> Vec<PathBuf> {
     let files = fs::read_dir(folder).into_iter().flatten();
     let mut paths: Vec<_> = files.flatten().map(|file| file.path()).collect();

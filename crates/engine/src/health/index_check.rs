@@ -1,7 +1,7 @@
 //! Compares the index with the store, passage by passage.
 //!
-//! Both are read once from front to back and added up, so that an index that agrees takes no
-//! memory however large it is. Only where the sums differ is it found out what differs.
+//! Both are read once sequentially and summed up, so an index that matches takes no
+//! memory however large it is. Only if the sums differ are the differences determined.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -14,14 +14,14 @@ use super::{HealthFinding, HealthReport, IndexProblem};
 use crate::retrieval::{EntryLocation, OpenIndex, run_index_task, to_passage};
 use crate::{Error, Throughline};
 
-/// Changes read at once.
+/// The number of changes read at a time.
 const PAGE: usize = 500;
 
-/// Where a passage is.
+/// Identifies a passage.
 type PassageKey = (Owner, SessionId, Seq);
 
 impl Throughline {
-    /// Checks the index as it is, where a search would rebuild it.
+    /// Checks the index as it is; a search would rebuild an unusable one.
     pub(super) async fn check_index(&self, report: &mut HealthReport) -> Result<(), Error> {
         match self.try_check_index(report).await {
             Err(Error::Recall(error)) => {
@@ -43,8 +43,8 @@ impl Throughline {
     }
 
     async fn try_check_index(&self, report: &mut HealthReport) -> Result<(), Error> {
-        let shelf = Arc::clone(&self.index);
-        let Some(index) = run_index_task(move || shelf.open_existing()).await? else {
+        let index = Arc::clone(&self.index);
+        let Some(index) = run_index_task(move || index.open_existing()).await? else {
             return Ok(());
         };
         if let OpenIndex::Folder(folder) = &index {
@@ -52,12 +52,12 @@ impl Throughline {
             let leftovers = run_index_task(move || check_folder(&folder)).await?;
             report.findings.extend(leftovers);
         }
-        let reading = index.clone();
-        let state = run_index_task(move || Ok(reading.as_index().state()?)).await?;
+        let index_reader = index.clone();
+        let state = run_index_task(move || Ok(index_reader.as_index().state()?)).await?;
         if !self.has_anchors(&state, state.anchors.len()).await? {
             report.findings.push(HealthFinding::Index {
                 problem: IndexProblem::Mismatch,
-                what: "it was made from entries that the store does not have, as after a backup \
+                what: "it was built from entries that the store does not have, as after a backup \
                        was restored"
                     .to_owned(),
             });
@@ -71,7 +71,7 @@ impl Throughline {
         Ok(())
     }
 
-    /// Adds up what an index of everything up to a position should have.
+    /// Computes the checksum of what an index up to a position should contain.
     async fn checksum_store(&self, upto: Position) -> Result<PassageChecksum, Error> {
         let mut sum = PassageChecksum::default();
         self.for_each_change(|change| {
@@ -87,19 +87,19 @@ impl Throughline {
         Ok(sum)
     }
 
-    /// Finds out what differs. What is erased meanwhile is not taken for a difference: the
-    /// index is read first, and the store then up to its end, where that is noted.
+    /// Determines the differences. Entries erased meanwhile do not count: the index is
+    /// read first, then the store to its end, which includes those erasures.
     async fn find_differences(&self, index: OpenIndex) -> Result<Vec<HealthFinding>, Error> {
-        let (upto, mut indexed, doubled) = run_index_task(move || {
+        let (upto, mut indexed, duplicates) = run_index_task(move || {
             let mut indexed: HashMap<PassageKey, u128> = HashMap::new();
-            let mut doubled = Vec::new();
+            let mut duplicates = Vec::new();
             let state = index.as_index().scan(&mut |passage| {
                 let key = key_of(&passage);
                 if indexed.insert(key.clone(), fingerprint(&passage)).is_some() {
-                    doubled.push(key);
+                    duplicates.push(key);
                 }
             })?;
-            Ok((Position(state.upto), indexed, doubled))
+            Ok((Position(state.upto), indexed, duplicates))
         })
         .await?;
         let (mut missing, mut different) = (Vec::new(), Vec::new());
@@ -111,42 +111,37 @@ impl Throughline {
                 let key = key_of(&passage);
                 match indexed.remove(&key) {
                     None => missing.push(key),
-                    Some(print) if print != fingerprint(&passage) => different.push(key),
+                    Some(hash) if hash != fingerprint(&passage) => different.push(key),
                     Some(_) => {}
                 }
             }
             true
         })
         .await?;
-        let orphaned: Vec<PassageKey> = indexed.into_keys().chain(doubled).collect();
+        let orphaned: Vec<PassageKey> = indexed.into_keys().chain(duplicates).collect();
         let findings = [
-            (
-                IndexProblem::Missing,
-                missing,
-                "is not in it",
-                "are not in it",
-            ),
+            (IndexProblem::Missing, missing, "is missing", "are missing"),
             (
                 IndexProblem::Orphaned,
                 orphaned,
-                "in it belongs to no entry",
-                "in it belong to no entry",
+                "belongs to no entry",
+                "belong to no entry",
             ),
             (
                 IndexProblem::Different,
                 different,
-                "in it differs from its entry",
-                "in it differ from their entries",
+                "differs from its entry",
+                "differ from their entries",
             ),
         ];
-        let findings = findings.into_iter().filter_map(|(problem, mut keys, one, more)| {
+        let findings = findings.into_iter().filter_map(|(problem, mut keys, one, many)| {
             keys.retain(|key| !removed.contains(key));
             keys.sort();
             let (owner, session, seq) = keys.first()?;
             let what = match keys.len() {
                 1 => format!("a passage {one}: entry {seq} of {session} ({owner})"),
                 count => format!(
-                    "{count} passages {more}; the first is of entry {seq} of {session} ({owner})"
+                    "{count} passages {many}; the first is of entry {seq} of {session} ({owner})"
                 ),
             };
             Some(HealthFinding::Index { problem, what })
@@ -154,7 +149,7 @@ impl Throughline {
         Ok(findings.collect())
     }
 
-    /// Calls `each` with every change of the store, from the first on, until it says no.
+    /// Calls `each` for every change of the store in order, until it returns `false`.
     async fn for_each_change(
         &self,
         mut each: impl FnMut(Change) -> bool + Send,
@@ -175,14 +170,14 @@ impl Throughline {
     }
 }
 
-/// Checks the files of an index; gives those that belong to nothing.
+/// Verifies the files of an index; returns those that belong to nothing.
 fn check_folder(index: &FolderIndex) -> Result<Vec<HealthFinding>, Error> {
     index.verify()?;
-    // While it is being fed, new files belong to nothing yet.
+    // While the index is being updated, new files do not belong to it yet.
     let leftovers = index.leftovers()?.unwrap_or_default();
     let findings = leftovers.into_iter().map(|path| HealthFinding::Leftover {
         path,
-        what: "a file of the index that a killed process left",
+        what: "an index file left by a killed process",
     });
     Ok(findings.collect())
 }
@@ -198,7 +193,8 @@ async fn checksum_index(index: OpenIndex) -> Result<(Position, PassageChecksum),
     .await
 }
 
-/// A number of passages, and the sum of their fingerprints: their order does not matter.
+/// The number of passages and the sum of their fingerprints, independent of their
+/// order.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct PassageChecksum {
     count: u64,
@@ -212,7 +208,7 @@ impl PassageChecksum {
     }
 }
 
-/// What was taken out of a store.
+/// Entries and sessions that were removed from a store.
 #[derive(Debug, Default)]
 struct RemovedPassages {
     sessions: HashSet<(Owner, SessionId)>,
@@ -239,27 +235,27 @@ impl RemovedPassages {
     }
 }
 
-/// What the index should have of a change.
+/// The passage that the index should contain for a change.
 fn expected_passage(change: &Change) -> Option<Passage> {
     let ChangeKind::Appended(stored) = &change.kind else {
         return None;
     };
-    let place = EntryLocation {
+    let location = EntryLocation {
         position: change.position.0,
         owner: &change.owner,
         session: &change.session,
         origin: None,
     };
-    to_passage(&stored.decode().ok()?, place)
+    to_passage(&stored.decode().ok()?, location)
 }
 
 fn key_of(passage: &Passage) -> PassageKey {
     (passage.owner.clone(), passage.session.clone(), passage.seq)
 }
 
-/// A number that differs where anything differs that is shown of a passage.
+/// A hash of everything that is shown of a passage.
 fn fingerprint(passage: &Passage) -> u128 {
-    let about = format!(
+    let description = format!(
         "{}\u{1f}{}\u{1f}{}\u{1f}{}\u{1f}{}\u{1f}{}\u{1f}{}",
         passage.position,
         passage.owner,
@@ -269,12 +265,12 @@ fn fingerprint(passage: &Passage) -> u128 {
         passage.at.as_microsecond(),
         passage.text
     );
-    let digest = Digest::of(about.as_bytes());
+    let digest = Digest::of(description.as_bytes());
     let bytes = digest.as_bytes().iter().take(16);
     bytes.fold(0, |number, byte| number << 8 | u128::from(*byte))
 }
 
-/// An error and its causes, on one line.
+/// Formats an error and its causes on one line.
 fn format_error_chain(error: &dyn std::error::Error) -> String {
     let mut text = error.to_string();
     let mut cause = error.source();

@@ -1,11 +1,12 @@
-//! Checks what lies beside a store's log: its index, leases, files and their permissions.
+//! Health checks for what is beside a store's log: index, leases, files and
+//! permissions.
 //!
-//! The store checks itself ([`Throughline::check`]). What is checked here is derived or
-//! lies beside it, so that nothing found here means that an entry is lost; but a search may
-//! miss entries, or a file may be open to others.
+//! The store checks its log itself ([`Throughline::check`]). Everything checked here is
+//! derived or auxiliary, so no finding means that an entry is lost; but a search may
+//! miss entries, or a file may be readable by others.
 //!
-//! Invariant: nothing is changed. In particular an index that is unusable stays as it is,
-//! where a search would rebuild it.
+//! Invariant: nothing is changed. In particular, an unusable index is left as it is,
+//! whereas a search would rebuild it.
 
 mod file_check;
 mod index_check;
@@ -19,92 +20,93 @@ use throughline_store::{Lease, LeaseHolder};
 
 use crate::{Error, Throughline};
 
-/// No lease is taken for longer than this, by far.
+/// Far longer than any lease is ever taken for.
 const LONGEST_LEASE: SignedDuration = SignedDuration::from_mins(10);
 
-/// What is wrong with an index.
+/// A problem with an index.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum IndexProblem {
-    /// Its files are not what was written.
+    /// Its files have changed since they were written.
     Damaged,
-    /// It cannot be read now: the disk or the database refused.
+    /// It cannot be read now: the disk or the database failed.
     Unreadable,
-    /// It was made from another history of the store.
+    /// It was built from another history of the store.
     Mismatch,
-    /// Entries are not in it that should be.
+    /// It lacks entries that it should contain.
     Missing,
-    /// Passages are in it whose entries are gone.
+    /// It contains passages whose entries no longer exist.
     Orphaned,
-    /// Passages in it differ from their entries.
+    /// It contains passages that differ from their entries.
     Different,
 }
 
-/// Something beside the log that is not as it should be.
+/// A problem that was found.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(tag = "finding", rename_all = "snake_case")]
 pub enum HealthFinding {
-    /// The index cannot be used, or does not agree with the store.
+    /// The index cannot be used, or differs from the store.
     Index {
-        /// What kind of problem it is.
+        /// The kind of problem.
         problem: IndexProblem,
-        /// What exactly was found.
+        /// A description of what was found.
         what: String,
     },
-    /// A lease that ends later than any is ever taken for: a clock was set back since.
+    /// A lease that expires later than any is taken for: a clock has been set back
+    /// since.
     Lease {
-        /// On whose behalf it was taken.
+        /// The owner it was taken for.
         owner: Owner,
-        /// What it is for.
+        /// Its name.
         name: String,
-        /// Who took it.
+        /// The process that took it.
         holder: String,
-        /// When it ends.
+        /// When it expires.
         expires_at: Timestamp,
     },
     /// A file or folder that no process needs any more.
     Leftover {
-        /// Where it is.
+        /// Its path.
         path: PathBuf,
         /// What it was.
         what: &'static str,
     },
-    /// Others than the owner may open a file or folder.
+    /// A file or folder that others than the owner can open.
     Permissions {
-        /// Where it is.
+        /// Its path.
         path: PathBuf,
-        /// Its permissions, in octal digits.
+        /// Its permissions in octal.
         mode: String,
     },
 }
 
-/// What to check besides what the store knows of.
+/// What to check in addition to what the store knows about.
 #[derive(Clone, Debug, Default)]
 pub struct HealthOptions {
-    /// The store's file, where it is one.
+    /// The store's file, if it is a file.
     pub store_file: Option<PathBuf>,
-    /// Folders of the program's that a person may keep files in as well.
+    /// Folders of the program in which users may have files of their own.
     pub shared_folders: Vec<PathBuf>,
-    /// Folders that hold nothing but what the program creates.
+    /// Folders that contain only what the program creates.
     pub own_folders: Vec<PathBuf>,
 }
 
-/// What a check of everything beside the log found.
+/// The result of a health check.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct HealthReport {
-    /// Passages of the index that were compared with their entries; `None` where there is
-    /// no index.
+    /// The number of indexed passages that were compared with their entries; `None` if
+    /// there is no index.
     pub passages: Option<u64>,
-    /// Leases that were not given back, whether they have run out or not.
+    /// Leases that were not released, expired or not.
     pub leases: Vec<Lease>,
-    /// When that was, so that it can be told which of them have run out.
+    /// The time of the check, to tell which leases have expired.
     pub at: Timestamp,
-    /// What is not as it should be.
+    /// The problems that were found.
     pub findings: Vec<HealthFinding>,
 }
 
 impl HealthReport {
-    /// Leases that have run out: their holders ended without giving them back.
+    /// Leases that have expired because their holders ended without releasing them.
     pub fn expired_leases(&self) -> impl Iterator<Item = &Lease> {
         let expired = |lease: &&Lease| lease.expires_at <= self.at;
         self.leases.iter().filter(expired)
@@ -112,8 +114,8 @@ impl HealthReport {
 }
 
 impl Throughline {
-    /// Checks the index against the store, and looks for leases that cannot be right, for
-    /// leftover files and for files that are open to others. Changes nothing.
+    /// Compares the index with the store and looks for implausible leases, leftover
+    /// files and files that others can open. Changes nothing.
     pub async fn check_health(&self, options: &HealthOptions) -> Result<HealthReport, Error> {
         let now = self.now();
         let mut report = HealthReport {
@@ -122,8 +124,8 @@ impl Throughline {
             ..HealthReport::default()
         };
         self.check_index(&mut report).await?;
-        let far = |lease: &&Lease| lease.expires_at.duration_since(now) > LONGEST_LEASE;
-        for lease in report.leases.iter().filter(far) {
+        let is_too_far = |lease: &&Lease| lease.expires_at.duration_since(now) > LONGEST_LEASE;
+        for lease in report.leases.iter().filter(is_too_far) {
             report.findings.push(HealthFinding::Lease {
                 owner: lease.owner.clone(),
                 name: lease.name.clone(),
@@ -141,7 +143,7 @@ impl Throughline {
     }
 }
 
-/// Checks the files beside a store that cannot be opened.
+/// Checks the files of a store that cannot be opened.
 pub fn check_files(options: &HealthOptions, now: Timestamp) -> Vec<HealthFinding> {
     let index = options.store_file.as_ref();
     let index = index.map(|file| file.with_extension("index"));

@@ -1,4 +1,5 @@
-//! Entries of one session that are appended together, and an append that is under way.
+//! A batch of entries that are appended to one session together, and its pending
+//! append.
 
 use throughline_model::{NewEntry, Seq, SessionRef};
 use throughline_store::{Append, AppendOutcome, EncodedPayload, Expect, StoreError, encode_entry};
@@ -6,18 +7,18 @@ use throughline_store::{Append, AppendOutcome, EncodedPayload, Expect, StoreErro
 use super::in_flight::InFlight;
 use crate::{Error, Throughline};
 
-/// Entries to be appended together, each with what it is stored as.
+/// Entries to be appended together, with their encoded payloads.
 #[derive(Debug, Default)]
 pub(super) struct AppendBatch {
     entries: Vec<NewEntry>,
     encoded: Vec<EncodedPayload>,
     messages: u64,
-    /// Where the first of them stood in its source.
+    /// The position of the first entry in its source.
     source_position: u64,
 }
 
 impl AppendBatch {
-    /// An empty one, for about so many entries.
+    /// Creates an empty batch with capacity for this many entries.
     pub(super) fn with_capacity(entries: usize) -> Self {
         Self {
             entries: Vec::with_capacity(entries),
@@ -34,15 +35,15 @@ impl AppendBatch {
         self.entries.len() as u64
     }
 
-    /// Adds an entry, which stood at this place in its source.
+    /// Adds an entry, with its position in the source.
     pub(super) fn push(
         &mut self,
         new: NewEntry,
         encoded: Option<EncodedPayload>,
-        place: u64,
+        source_position: u64,
     ) -> Result<(), Error> {
         if self.is_empty() {
-            self.source_position = place;
+            self.source_position = source_position;
         }
         self.messages += u64::from(new.body.message().is_some());
         self.encoded.push(match encoded {
@@ -53,7 +54,8 @@ impl AppendBatch {
         Ok(())
     }
 
-    /// Appends it, after this head if one is named, and then no other.
+    /// Starts to append the batch. If `after` is given, the append fails unless it is
+    /// the head.
     pub(super) async fn append(
         self,
         tl: &Throughline,
@@ -75,14 +77,15 @@ impl AppendBatch {
     }
 }
 
-/// An append whose outcome is still to come.
+/// An append in progress.
 #[derive(Debug)]
 pub(super) struct PendingAppend {
     pub(super) append: InFlight<Result<AppendOutcome, StoreError>>,
-    /// How many messages are in it.
+    /// The number of messages in it.
     pub(super) messages: u64,
-    /// Where the first of its entries stood in its source.
+    /// The position of its first entry in the source.
     pub(super) source_position: u64,
-    /// Whether it is refused unless the one before it is there, and nothing else since.
+    /// Whether it fails unless the append before it succeeded and nobody else wrote
+    /// since.
     pub(super) is_chained: bool,
 }

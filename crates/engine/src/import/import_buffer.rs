@@ -1,4 +1,4 @@
-//! What is gathered for one session until it is appended.
+//! Buffers the entries of one session until they are appended.
 
 use std::collections::HashMap;
 
@@ -9,13 +9,13 @@ use super::pending_entry::{PendingEntry, content_bytes};
 use super::resolve_target;
 use super::session_import::SessionImport;
 
-/// What is gathered for one session.
+/// The buffered entries of one session.
 #[derive(Debug)]
 pub(super) struct ImportBuffer {
-    /// What it is to meet; away while entries are made ready to be appended.
+    /// The state of the import; `None` while entries are being prepared and appended.
     pub(super) import: Option<SessionImport>,
     pub(super) pending: Vec<PendingEntry>,
-    /// How often each entry without an id of its own has come.
+    /// How often each entry without an external id has occurred, by content digest.
     content_counts: HashMap<Digest, u32>,
 }
 
@@ -28,33 +28,36 @@ impl ImportBuffer {
         }
     }
 
-    /// What it is to meet, if there is something to be done: entries to append, or an append
-    /// under way to wait for.
+    /// Takes the import if there is work to do: entries to append, or a pending append
+    /// to wait for.
     pub(super) fn take_import(&mut self) -> Option<SessionImport> {
-        let meeting = self.import.as_mut()?;
-        if self.pending.is_empty() && !meeting.is_busy() {
-            // Nothing has come for a while: what makes it fast to go on is let go.
-            meeting.release_id_cache();
+        let import = self.import.as_mut()?;
+        if self.pending.is_empty() && !import.is_busy() {
+            // No entries have arrived since the last append, so the cache is no longer
+            // worth its memory.
+            import.release_id_cache();
             return None;
         }
         self.import.take()
     }
 
-    /// Takes an entry, which waits until the next append.
+    /// Buffers an entry until the next append.
     pub(super) fn push(&mut self, entry: Box<IncomingEntry>, encoded: Option<EncodedPayload>) {
-        let mut times = 0;
+        let mut occurrence = 0;
         if entry.identity == EntryIdentity::Content
             && let Some(content) = content_bytes(&entry)
         {
-            // The same words may be said twice; the second time is another message.
-            let seen = self.content_counts.entry(Digest::of(&content)).or_default();
-            *seen += 1;
-            times = *seen;
+            // A source may contain the same message twice; the second one is a separate
+            // entry.
+            let count = self.content_counts.entry(Digest::of(&content)).or_default();
+            *count += 1;
+            occurrence = *count;
         }
         if let ImportEvent::Titled { title, .. } = &entry.event
             && resolve_target::name_from_title(title).is_some_and(|name| name.as_str() != title)
         {
-            // A name has no capitals and no spaces; the title keeps them.
+            // A name has neither capitals nor spaces, so the original title is stored
+            // as a description.
             let identity = match &entry.identity {
                 EntryIdentity::External(id) | EntryIdentity::Position(id) => {
                     EntryIdentity::Position(format!("{id}/title"))
@@ -70,6 +73,7 @@ impl ImportBuffer {
             self.pending
                 .push(PendingEntry::new(Box::new(described), 0, None));
         }
-        self.pending.push(PendingEntry::new(entry, times, encoded));
+        self.pending
+            .push(PendingEntry::new(entry, occurrence, encoded));
     }
 }

@@ -1,12 +1,12 @@
-//! What comes in, and what was found out about it on the way.
+//! An imported record, optionally with its encoded payload.
 
 use throughline_model::{EntryIdentity, ImportEvent, IncomingEntry, IncomingItem, IncomingSession};
 use throughline_store::{EncodedPayload, encode_body};
 
-/// Something that comes in.
+/// A record to import.
 ///
-/// What it will be stored as can be found out by whoever reads it: that needs no store, and
-/// whoever has just read it has it at hand.
+/// Readers may encode its payload in advance: that needs no store and can be done in
+/// parallel with the import.
 #[derive(Clone, Debug)]
 pub struct ImportRecord {
     pub(super) incoming: IncomingItem,
@@ -14,7 +14,7 @@ pub struct ImportRecord {
 }
 
 impl ImportRecord {
-    /// Something that comes in, already as it will be stored.
+    /// Creates a record and encodes its payload.
     pub fn with_encoding(incoming: IncomingItem) -> Self {
         let encoded = match &incoming {
             IncomingItem::Entry(entry) => encode_entry(entry),
@@ -23,12 +23,13 @@ impl ImportRecord {
         Self { incoming, encoded }
     }
 
-    /// What it is.
+    /// The item to import.
     pub fn incoming(&self) -> &IncomingItem {
         &self.incoming
     }
 
-    /// The session that it is, of which more may be known than whoever read it could tell.
+    /// The session, if the record is one, so that callers can add what the reader does
+    /// not know.
     pub fn session_mut(&mut self) -> Option<&mut IncomingSession> {
         match &mut self.incoming {
             IncomingItem::Session(session) => Some(session),
@@ -46,8 +47,8 @@ impl From<IncomingItem> for ImportRecord {
     }
 }
 
-/// What an entry will be stored as, where that is known without the others. If it cannot be
-/// encoded, whoever appends it is told why.
+/// Encodes an entry's payload, if that does not depend on other entries. Encoding
+/// errors are reported when the entry is appended.
 fn encode_entry(entry: &IncomingEntry) -> Option<EncodedPayload> {
     let ImportEvent::Body(body) = &entry.event else {
         return None;
@@ -55,10 +56,10 @@ fn encode_entry(entry: &IncomingEntry) -> Option<EncodedPayload> {
     encode_body(body, entry.author.as_deref(), external_id(entry), None).ok()
 }
 
-/// What its system calls an entry.
+/// The id that the other system gave the entry.
 pub(super) fn external_id(entry: &IncomingEntry) -> Option<&str> {
     match &entry.identity {
-        EntryIdentity::External(own) => Some(own),
+        EntryIdentity::External(id) => Some(id),
         EntryIdentity::Position(_) | EntryIdentity::Content => None,
     }
 }

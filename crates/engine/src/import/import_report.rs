@@ -1,35 +1,35 @@
-//! What an import did.
+//! The result of an import.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use crate::Error;
 
-/// What an import did.
+/// The result of an import.
 #[derive(Debug, Default)]
 pub struct ImportReport {
-    /// Sessions made.
+    /// Sessions created.
     pub created: u64,
-    /// Of those, the ones that are forks because their source was rewritten, or because
-    /// somebody went on here as well.
+    /// Created sessions that are forks because their source was rewritten, or because
+    /// the session was also continued locally.
     pub forked: u64,
     /// Messages appended.
     pub appended: u64,
-    /// Messages that were there already.
+    /// Messages that were stored already.
     pub already_stored: u64,
-    /// Records that were not taken, each kind with how often it came.
+    /// Skipped records, counted by kind.
     pub skipped: BTreeMap<String, u64>,
-    /// Damaged records: where, and what is wrong.
+    /// Damaged records: position in the source and what is wrong.
     pub damaged: Vec<(u64, String)>,
-    /// Lines whose entries could not be appended, and why.
+    /// Entries that could not be appended: position in the source and the error.
     pub failed: Vec<(u64, Arc<Error>)>,
-    /// Whether some of them only failed because something else happened to their session while
-    /// it came in: taken again, they are compared with that.
+    /// Whether some entries failed only because their session changed during the
+    /// import. Importing the source again compares them with the new state.
     pub should_retry: bool,
 }
 
 impl ImportReport {
-    /// Adds another's figures to these.
+    /// Adds the counts of another report to this one.
     pub fn add(&mut self, other: Self) {
         self.created += other.created;
         self.forked += other.forked;

@@ -1,4 +1,4 @@
-//! Something the store was asked to do.
+//! A store operation in progress.
 
 use std::fmt;
 use std::future::ready;
@@ -7,20 +7,20 @@ use std::task::Poll;
 use futures_util::future::BoxFuture;
 use futures_util::poll;
 
-/// Something the store was asked to do, and goes on with whether or not anybody waits for it.
+/// A store operation that has been started and continues whether or not it is awaited.
 pub(super) struct InFlight<T>(BoxFuture<'static, T>);
 
 impl<T: Send + 'static> InFlight<T> {
-    /// Asks for it.
-    pub(super) async fn start(doing: impl Future<Output = T> + Send + 'static) -> Self {
-        let mut doing: BoxFuture<'static, T> = Box::pin(doing);
-        Self(match poll!(doing.as_mut()) {
+    /// Starts the operation.
+    pub(super) async fn start(operation: impl Future<Output = T> + Send + 'static) -> Self {
+        let mut operation: BoxFuture<'static, T> = Box::pin(operation);
+        Self(match poll!(operation.as_mut()) {
             Poll::Ready(done) => Box::pin(ready(done)),
-            Poll::Pending => doing,
+            Poll::Pending => operation,
         })
     }
 
-    /// What came of it. May be dropped and asked for again until it was told.
+    /// Waits for the result. May be cancelled and called again until it has returned.
     pub(super) async fn outcome(&mut self) -> T {
         self.0.as_mut().await
     }
@@ -28,6 +28,6 @@ impl<T: Send + 'static> InFlight<T> {
 
 impl<T> fmt::Debug for InFlight<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Asked")
+        f.write_str("InFlight")
     }
 }

@@ -1,9 +1,10 @@
-//! What was read of which source, so that the next import need not read it again.
+//! The import ledger: records how far each source was read, so that the next import can
+//! resume there.
 //!
-//! A ledger is a session of the program's own, one for each folder of sources: a context
-//! document for each source says how far it was read. So it is kept, copied and checked
-//! as all sessions are, and is its owner's alone. Losing it loses time and nothing else:
-//! what is read again is recognised.
+//! A ledger is an internal session, one per folder of sources, with a context document
+//! per source. It is therefore stored, copied and checked like any session, and belongs
+//! to one owner. If it is lost, sources are read again from the start; entries that
+//! were imported before are recognized.
 
 use std::collections::BTreeMap;
 
@@ -16,24 +17,25 @@ use crate::{Error, Throughline};
 /// How far a source was read.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LedgerRow {
-    /// How large the source was.
+    /// The size of the source.
     pub bytes: u64,
-    /// When it was last changed, in microseconds since 1970.
+    /// Its modification time, in microseconds since 1970.
     pub modified: i64,
-    /// How much of it was read.
+    /// The number of bytes read.
     pub read: u64,
-    /// The hash of that much.
+    /// The hash of those bytes.
     pub digest: Digest,
-    /// Where the reader was, in its own words; none where it must start anew.
+    /// The reader's state, in its own format; `None` if it must start from the
+    /// beginning.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reader: Option<Json>,
-    /// Sessions found in it.
+    /// The number of sessions found in it.
     pub sessions: u64,
-    /// Messages found in it.
+    /// The number of messages found in it.
     pub messages: u64,
 }
 
-/// What was read of the sources in one folder.
+/// The ledger of one folder of sources.
 #[derive(Clone, Debug)]
 pub struct Ledger {
     tl: Throughline,
@@ -43,20 +45,20 @@ pub struct Ledger {
 }
 
 impl Throughline {
-    /// What was read of the sources in `folder`, of this system.
+    /// Loads the ledger for the sources of a system in `folder`.
     pub async fn load_ledger(&self, from: &str, folder: &str) -> Result<Ledger, Error> {
-        let place = Digest::of(format!("{from}\0{folder}").as_bytes());
-        let key: Key = format!("{}imports:{from}:{place}", Key::INTERNAL_PREFIX).parse()?;
+        let digest = Digest::of(format!("{from}\0{folder}").as_bytes());
+        let key: Key = format!("{}imports:{from}:{digest}", Key::INTERNAL_PREFIX).parse()?;
         let found = self
             .store
             .find_candidates(&self.owner, key.as_str(), 100)
             .await?;
-        let card = found
+        let candidate = found
             .into_iter()
-            .find(|found| !found.trashed && found.info.key.as_ref() == Some(&key));
+            .find(|candidate| !candidate.trashed && candidate.info.key.as_ref() == Some(&key));
         let mut ledger = Ledger {
             tl: self.clone(),
-            session: card.map(|found| self.owner.session(&found.info.id)),
+            session: candidate.map(|candidate| self.owner.session(&candidate.info.id)),
             key,
             rows: BTreeMap::new(),
         };
@@ -66,12 +68,12 @@ impl Throughline {
 }
 
 impl Ledger {
-    /// How far a source was read; none where it never was.
+    /// Returns how far a source was read; `None` if it never was.
     pub fn row(&self, source: &str) -> Option<&LedgerRow> {
         self.rows.get(source)
     }
 
-    /// Notes how far sources were read.
+    /// Records how far sources were read.
     pub async fn record(&mut self, rows: Vec<(String, LedgerRow)>) -> Result<(), Error> {
         if rows.is_empty() {
             return Ok(());
@@ -105,8 +107,8 @@ impl Ledger {
             key: Some(self.key.clone()),
             ..crate::NewSession::default()
         };
-        let birth = new.into_header(&*self.tl.environment);
-        let created = self.tl.store.create(&self.tl.owner, birth).await?;
+        let header = new.into_header(&*self.tl.environment);
+        let created = self.tl.store.create(&self.tl.owner, header).await?;
         Ok(self.tl.owner.session(&created.record.info.id))
     }
 
@@ -114,11 +116,11 @@ impl Ledger {
         let Some(session) = &self.session else {
             return Ok(());
         };
-        let standing = self.tl.store.record(session).await?.state;
-        let mut seqs: Vec<_> = standing.context.values().copied().collect();
+        let state = self.tl.store.record(session).await?.state;
+        let mut seqs: Vec<_> = state.context.values().copied().collect();
         seqs.sort_unstable();
-        let mut wanted = seqs.into_iter().peekable();
-        while let Some(next) = wanted.peek().copied() {
+        let mut seqs_to_load = seqs.into_iter().peekable();
+        while let Some(next) = seqs_to_load.peek().copied() {
             let page = self
                 .tl
                 .store
@@ -128,14 +130,14 @@ impl Ledger {
                 break;
             }
             for entry in page {
-                if wanted.next_if_eq(&entry.seq).is_none() {
+                if seqs_to_load.next_if_eq(&entry.seq).is_none() {
                     continue;
                 }
                 if let Body::ContextSet {
                     document,
                     content: Some(content),
                 } = entry.body
-                    // A row of a later version is no row: the source is read again.
+                    // A row in a newer format is ignored: the source is read again.
                     && let Ok(row) = content.decode()
                 {
                     self.rows.insert(document, row);

@@ -1,12 +1,13 @@
-//! Bringing sessions in from elsewhere, any number of times.
+//! Imports sessions from other systems, idempotently.
 //!
-//! Every entry gets an id that is a function of what it is, so that the second time it is
-//! recognised. Entries are gathered and appended together, many sessions and sources at
-//! once, which lets the store commit them together. While it does, the next ones are made
-//! ready to be appended, and those after them are gathered.
+//! Every entry gets an id derived from what it is, so that a repeated import recognizes
+//! it. Entries of many sessions and sources are buffered and appended together, which
+//! lets the store commit them in batches. The work is pipelined: while one batch is
+//! being written, the next is prepared and the one after that is buffered.
 //!
-//! Invariant: nothing that is there is changed. What comes again and says otherwise, or
-//! goes on from where somebody here has gone on too, becomes a fork.
+//! Invariant: nothing stored is ever changed. If a repeated entry differs from the
+//! stored one, or a session has also been continued locally, the difference becomes a
+//! fork.
 
 mod append_batch;
 mod import_buffer;
@@ -40,16 +41,16 @@ use pending_entry::PendingEntry;
 use session_import::SessionImport;
 use source_tracker::{SourceNumber, SourceTracker};
 
-/// Entries read from the store at a time.
+/// The number of entries read from the store at a time.
 const PAGE: usize = 500;
-/// How many entries are gathered before they are appended.
+/// The number of buffered entries that starts an append.
 const FLUSH_ENTRIES: usize = 2_048;
-/// And how many bytes of them, about.
+/// The approximate number of buffered bytes that starts an append.
 const FLUSH_BYTES: usize = 4 * 1024 * 1024;
-/// How many entries are taken before it is looked whether the store wants something.
+/// How many entries are added before a pending append is polled.
 const POLL_EVERY_ENTRIES: usize = 128;
 
-/// A session of a source: what another system calls it, and which system that is.
+/// Identifies a session of a source by the other system and its id there.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct ImportSessionKey {
     source: SourceNumber,
@@ -57,33 +58,33 @@ struct ImportSessionKey {
     id: String,
 }
 
-/// Takes in what comes, in order.
+/// Imports records in the order in which they are added.
 pub struct Importer {
     tl: Throughline,
     sources: SourceTracker,
     sessions: HashMap<ImportSessionKey, ImportBuffer>,
-    /// Whose source each session is of that is not durable yet.
+    /// The source of each session that is not durable yet, by session id.
     open_sources: HashMap<String, SourceNumber>,
     current_session: Option<ImportSessionKey>,
     blobs: Vec<Vec<u8>>,
     buffered_entries: usize,
     buffered_bytes: usize,
-    /// What was gathered before and is made ready to be appended.
+    /// The append of the previous batch, which is being prepared or written.
     pending_append: Option<BoxFuture<'static, Result<SubmittedBatch, Error>>>,
 }
 
-/// What the store has been given of what was gathered.
+/// A batch that has been submitted to the store.
 struct SubmittedBatch {
-    /// The source that was being read then: the store has all of those before it.
+    /// The source that was current at the time: all earlier ones have been submitted.
     source: SourceNumber,
     sessions: Vec<SessionAppend>,
 }
 
-/// What came of appending what was gathered for a session.
+/// The result of appending a session's buffered entries.
 struct SessionAppend {
     key: ImportSessionKey,
     import: SessionImport,
-    /// What is no reason to make a session, and goes on waiting.
+    /// Entries that do not justify creating a session and stay buffered.
     remaining: Vec<PendingEntry>,
     report: ImportReport,
 }
@@ -98,7 +99,7 @@ impl fmt::Debug for Importer {
 }
 
 impl Importer {
-    /// Imports into `tl`.
+    /// Creates an importer into `tl`.
     pub fn new(tl: Throughline) -> Self {
         Self {
             tl,
@@ -113,10 +114,10 @@ impl Importer {
         }
     }
 
-    /// Takes one thing in. It is durable when [`finish`](Self::finish) returns, and most of
-    /// it before.
-    pub async fn add(&mut self, arriving: impl Into<ImportRecord>) -> Result<(), Error> {
-        let ImportRecord { incoming, encoded } = arriving.into();
+    /// Adds one record. It is durable when [`finish`](Self::finish) returns, and
+    /// usually before.
+    pub async fn add(&mut self, record: impl Into<ImportRecord>) -> Result<(), Error> {
+        let ImportRecord { incoming, encoded } = record.into();
         match incoming {
             IncomingItem::Session(session) => self.start_session(*session).await,
             IncomingItem::Entry(entry) => self.add_entry(entry, encoded).await,
@@ -126,59 +127,59 @@ impl Importer {
                 Ok(())
             }
             IncomingItem::Skipped(SkippedRecord {
-                position: place,
-                description: what,
+                position,
+                description,
                 damaged,
             }) => {
                 let report = self.sources.current_report();
                 if damaged {
-                    report.damaged.push((place, what));
+                    report.damaged.push((position, description));
                 } else {
-                    *report.skipped.entry(what).or_default() += 1;
+                    *report.skipped.entry(description).or_default() += 1;
                 }
                 Ok(())
             }
         }
     }
 
-    /// The current source has been taken to its end: what comes next is another's. Sources
-    /// are told of one by one, and gathered together.
+    /// Ends the current source; further records belong to the next one. Each source has
+    /// its own report, but entries of several sources are buffered together.
     pub fn next_source(&mut self) {
         self.sources.advance();
         self.current_session = None;
     }
 
-    /// What was done with sources that were taken to their end and are durable, in the order
-    /// in which they came, each once.
+    /// Returns the reports of sources that have ended and are durable, in order, each
+    /// once.
     pub fn take_finished(&mut self) -> Vec<ImportReport> {
         self.sources.take_finished()
     }
 
-    /// Goes on with what is under way, for as long as nothing else is to be done: it returns
-    /// when that has come to something, and may be dropped before.
+    /// Drives the pending append while the caller is idle. Returns when it has been
+    /// submitted; may be dropped before.
     pub async fn drive(&mut self) -> Result<(), Error> {
-        let Some(appending) = &mut self.pending_append else {
+        let Some(append) = &mut self.pending_append else {
             return std::future::pending().await;
         };
-        let given = appending.await;
+        let submitted = append.await;
         self.pending_append = None;
-        self.handle_submitted(given?);
+        self.handle_submitted(submitted?);
         Ok(())
     }
 
-    /// Appends what is gathered, and waits until all of it is durable.
+    /// Appends all buffered entries and waits until they are durable.
     pub async fn flush(&mut self) -> Result<(), Error> {
         self.start_append().await?;
         self.wait_for_submission().await?;
         let sessions = self.sessions.iter_mut();
-        let settling = sessions.map(async |(name, gathering)| {
+        let flushes = sessions.map(async |(key, buffer)| {
             let mut report = ImportReport::default();
-            if let Some(meeting) = &mut gathering.import {
-                meeting.flush(&mut report).await;
+            if let Some(import) = &mut buffer.import {
+                import.flush(&mut report).await;
             }
-            (name.source, report)
+            (key.source, report)
         });
-        for (source, report) in join_all(settling).await {
+        for (source, report) in join_all(flushes).await {
             self.sources.add_report(source, report);
         }
         self.sources.mark_durable();
@@ -186,8 +187,8 @@ impl Importer {
         Ok(())
     }
 
-    /// Appends what is gathered and tells what was done with all sources that were not
-    /// told of.
+    /// Appends all buffered entries and returns a report for the sources that were not
+    /// returned by [`take_finished`](Self::take_finished).
     pub async fn finish(mut self) -> Result<ImportReport, Error> {
         self.flush().await?;
         Ok(self.sources.into_remaining())
@@ -195,26 +196,26 @@ impl Importer {
 
     async fn start_session(&mut self, session: IncomingSession) -> Result<(), Error> {
         let source = self.sources.current_source();
-        let name = ImportSessionKey {
+        let key = ImportSessionKey {
             source,
             from: session.source_system.clone(),
             id: session.id.clone(),
         };
-        if !self.sessions.contains_key(&name) {
-            let elsewhere = self
+        if !self.sessions.contains_key(&key) {
+            let in_other_source = self
                 .open_sources
-                .get(&name.id)
-                .is_some_and(|of| *of != source);
-            // What this one came from, or what another source says of it, must be there to
-            // be compared with.
-            if session.origin.is_some() || elsewhere {
+                .get(&key.id)
+                .is_some_and(|other| *other != source);
+            // The session this one was forked from, or the same session from another
+            // source, must be stored before this one is compared with it.
+            if session.origin.is_some() || in_other_source {
                 self.flush().await?;
             }
-            self.open_sources.insert(name.id.clone(), source);
+            self.open_sources.insert(key.id.clone(), source);
             self.sessions
-                .insert(name.clone(), ImportBuffer::new(session));
+                .insert(key.clone(), ImportBuffer::new(session));
         }
-        self.current_session = Some(name);
+        self.current_session = Some(key);
         Ok(())
     }
 
@@ -224,8 +225,9 @@ impl Importer {
         encoded: Option<EncodedPayload>,
     ) -> Result<(), Error> {
         let current = self.current_session.as_ref();
-        let Some(gathering) = current.and_then(|name| self.sessions.get_mut(name)) else {
-            // A reader tells the session first; what belongs to none cannot be kept.
+        let Some(buffer) = current.and_then(|key| self.sessions.get_mut(key)) else {
+            // Readers emit a session before its entries; an entry without one cannot be
+            // stored.
             let what = "entry of no session".to_owned();
             *self
                 .sources
@@ -237,47 +239,47 @@ impl Importer {
         };
         self.buffered_bytes += estimate_bytes(&entry);
         self.buffered_entries += 1;
-        gathering.push(entry, encoded);
+        buffer.push(entry, encoded);
         if self.buffered_entries >= FLUSH_ENTRIES || self.buffered_bytes >= FLUSH_BYTES {
             self.start_append().await?;
         } else if self.buffered_entries.is_multiple_of(POLL_EVERY_ENTRIES)
-            && let Some(appending) = &mut self.pending_append
-            && let Poll::Ready(given) = poll!(appending)
+            && let Some(append) = &mut self.pending_append
+            && let Poll::Ready(submitted) = poll!(append)
         {
             self.pending_append = None;
-            self.handle_submitted(given?);
+            self.handle_submitted(submitted?);
         }
         Ok(())
     }
 
-    /// Begins to append what is gathered, after what was gathered before it.
+    /// Starts to append the buffered entries, after the previous batch.
     async fn start_append(&mut self) -> Result<(), Error> {
         self.wait_for_submission().await?;
         let source = self.sources.current_source();
         let blobs = std::mem::take(&mut self.blobs);
-        let mut gathered = Vec::new();
-        for (name, gathering) in &mut self.sessions {
-            if let Some(meeting) = gathering.take_import() {
-                let waiting = std::mem::take(&mut gathering.pending);
-                gathered.push((name.clone(), meeting, waiting));
+        let mut batch = Vec::new();
+        for (key, buffer) in &mut self.sessions {
+            if let Some(import) = buffer.take_import() {
+                let pending = std::mem::take(&mut buffer.pending);
+                batch.push((key.clone(), import, pending));
             }
         }
         self.buffered_entries = 0;
         self.buffered_bytes = 0;
         let tl = self.tl.clone();
-        let appending = async move {
-            let sessions = append_sessions(tl, blobs, gathered).await?;
+        let append = async move {
+            let sessions = append_sessions(tl, blobs, batch).await?;
             Ok(SubmittedBatch { source, sessions })
         };
-        let mut appending: BoxFuture<'static, _> = Box::pin(appending);
-        match poll!(&mut appending) {
-            Poll::Ready(given) => self.handle_submitted(given?),
-            Poll::Pending => self.pending_append = Some(appending),
+        let mut append: BoxFuture<'static, _> = Box::pin(append);
+        match poll!(&mut append) {
+            Poll::Ready(submitted) => self.handle_submitted(submitted?),
+            Poll::Pending => self.pending_append = Some(append),
         }
         Ok(())
     }
 
-    /// Waits until the store has been given what was gathered before.
+    /// Waits until the previous batch has been submitted to the store.
     async fn wait_for_submission(&mut self) -> Result<(), Error> {
         if self.pending_append.is_some() {
             self.drive().await?;
@@ -285,55 +287,56 @@ impl Importer {
         Ok(())
     }
 
-    fn handle_submitted(&mut self, given: SubmittedBatch) {
-        for appended in given.sessions {
+    fn handle_submitted(&mut self, submitted: SubmittedBatch) {
+        for appended in submitted.sessions {
             self.sources
                 .add_report(appended.key.source, appended.report);
-            if let Some(gathering) = self.sessions.get_mut(&appended.key) {
-                gathering.import = Some(appended.import);
-                gathering.pending.splice(..0, appended.remaining);
+            if let Some(buffer) = self.sessions.get_mut(&appended.key) {
+                buffer.import = Some(appended.import);
+                buffer.pending.splice(..0, appended.remaining);
             }
         }
-        self.sources.mark_submitted(given.source);
+        self.sources.mark_submitted(submitted.source);
         self.drop_completed_sessions();
     }
 
-    /// Forgets the sessions of sources that are durable to their end.
+    /// Drops the sessions of sources that are completely durable.
     fn drop_completed_sessions(&mut self) {
         let open = self.sources.first_incomplete();
-        self.sessions.retain(|name, _| name.source >= open);
+        self.sessions.retain(|key, _| key.source >= open);
         self.open_sources.retain(|_, source| *source >= open);
     }
 }
 
-/// Makes ready what was gathered for sessions and gives it to the store, attachments first.
+/// Prepares the entries of all sessions and submits them to the store, attachments
+/// first.
 async fn append_sessions(
     tl: Throughline,
     blobs: Vec<Vec<u8>>,
-    gathered: Vec<(ImportSessionKey, SessionImport, Vec<PendingEntry>)>,
+    batch: Vec<(ImportSessionKey, SessionImport, Vec<PendingEntry>)>,
 ) -> Result<Vec<SessionAppend>, Error> {
     for put in join_all(blobs.into_iter().map(|bytes| tl.put_blob(bytes))).await {
-        // Too large a file is told with the entry that names it.
+        // A file that is too large is reported with the entry that refers to it.
         if let Err(error) = put
             && error.kind() != throughline_store::ErrorKind::Invalid
         {
             return Err(error);
         }
     }
-    let appended = gathered
+    let appended = batch
         .into_iter()
-        .map(async |(name, mut meeting, mut waiting)| {
+        .map(async |(key, mut import, mut pending)| {
             let mut report = ImportReport::default();
-            if waiting.is_empty() {
-                meeting.flush(&mut report).await;
-            } else if meeting.should_import(&tl, &waiting).await {
-                let waiting = std::mem::take(&mut waiting);
-                meeting.append(&tl, waiting, &mut report).await;
+            if pending.is_empty() {
+                import.flush(&mut report).await;
+            } else if import.should_import(&tl, &pending).await {
+                let pending = std::mem::take(&mut pending);
+                import.append(&tl, pending, &mut report).await;
             }
             SessionAppend {
-                key: name,
-                import: meeting,
-                remaining: waiting,
+                key,
+                import,
+                remaining: pending,
                 report,
             }
         });
@@ -341,9 +344,9 @@ async fn append_sessions(
 }
 
 fn estimate_bytes(entry: &IncomingEntry) -> usize {
-    let said = match &entry.event {
+    let body_bytes = match &entry.event {
         ImportEvent::Body(body) => body.estimate_bytes(),
         _ => 256,
     };
-    said + 256
+    body_bytes + 256
 }

@@ -1,5 +1,5 @@
-//! What another system says with names of its own, said with our numbers: where a summary
-//! ends, and where a way back leads.
+//! Resolves references of another system to entry numbers: where a summary ends and
+//! where a rewind leads.
 
 use throughline_model::{
     Body, Checkpoint, EntryIdNamespace, ImportEvent, IncomingEntry, Lineage, Seq, SessionRef,
@@ -11,20 +11,20 @@ use super::PAGE;
 use super::pending_entry::position_id;
 use crate::{Error, Throughline};
 
-/// What can only be said with numbers of ours.
+/// Returns the body of an entry that refers to other entries by number.
 pub(super) async fn resolve_body(
     tl: &Throughline,
     to: &SessionRef,
     entry: &IncomingEntry,
 ) -> Result<Option<Body>, Error> {
     match &entry.event {
-        ImportEvent::Rewound { to: named } => {
-            let seq = match named {
+        ImportEvent::Rewound { to: external_id } => {
+            let seq = match external_id {
                 None => Some(Seq::ZERO),
-                Some(named) => find_entry(tl, to, named).await?,
+                Some(external_id) => find_entry(tl, to, external_id).await?,
             };
             let head = tl.store.record(to).await?.info.head;
-            // Back to the last entry is no way back.
+            // A rewind to the last entry has no effect.
             let seq = seq.filter(|seq| *seq < head);
             Ok(seq.map(|to| Body::Rewound { to }))
         }
@@ -35,11 +35,13 @@ pub(super) async fn resolve_body(
             usage,
         } => {
             let record = tl.store.record(to).await?;
-            let kept = match keeps {
+            let first_kept = match keeps {
                 None => None,
-                Some(named) => find_entry(tl, to, named).await?,
+                Some(external_id) => find_entry(tl, to, external_id).await?,
             };
-            let covers = kept.map_or(record.info.head, |kept| Seq(kept.0.saturating_sub(1)));
+            let covers = first_kept.map_or(record.info.head, |first_kept| {
+                Seq(first_kept.0.saturating_sub(1))
+            });
             let before = record.state.checkpoint().map_or(Seq::ZERO, |c| c.covers);
             let (messages, oldest, newest) = count_messages(tl, to, before, covers).await?;
             Ok(Some(Body::Checkpoint(Box::new(Checkpoint {
@@ -72,10 +74,11 @@ pub(super) async fn resolve_body(
     }
 }
 
-/// The messages between two entries: how many, and when the first and the last were said.
+/// Counts the messages between two entries and returns the times of the first and last
+/// one.
 async fn count_messages(
     tl: &Throughline,
-    of: &SessionRef,
+    session: &SessionRef,
     after: Seq,
     to: Seq,
 ) -> Result<(u64, Option<Timestamp>, Option<Timestamp>), Error> {
@@ -84,7 +87,7 @@ async fn count_messages(
     while next <= to {
         let page = tl
             .store
-            .read(of, ReadRange::between(next, to, PAGE))
+            .read(session, ReadRange::between(next, to, PAGE))
             .await?;
         let Some(last) = page.last() else {
             break;
@@ -99,14 +102,20 @@ async fn count_messages(
     Ok((messages, oldest, newest))
 }
 
-/// Where an entry is that another system has a name for: in the session, or in those it
-/// was forked from.
-async fn find_entry(tl: &Throughline, of: &SessionRef, own: &str) -> Result<Option<Seq>, Error> {
+/// Finds the entry with an external id, in the session or in those it was forked from.
+async fn find_entry(
+    tl: &Throughline,
+    of: &SessionRef,
+    external_id: &str,
+) -> Result<Option<Seq>, Error> {
     let mut session = of.clone();
     let mut until = Seq(u64::MAX);
     loop {
-        let within = EntryIdNamespace::of(&session.id);
-        let ids = [within.derive_external(own), position_id(&within, own)];
+        let namespace = EntryIdNamespace::of(&session.id);
+        let ids = [
+            namespace.derive_external(external_id),
+            position_id(&namespace, external_id),
+        ];
         let found = tl.store.locate(&session, &ids).await?;
         if let Some(seq) = found[0].or(found[1]) {
             return Ok(Some(seq).filter(|seq| *seq <= until));
@@ -121,17 +130,18 @@ async fn find_entry(tl: &Throughline, of: &SessionRef, own: &str) -> Result<Opti
     }
 }
 
-/// The last entry that a fork shares which does not repeat them. Not every record is an
-/// entry: where the one that is named is none, the nearest before it is meant.
+/// Returns the last shared entry of a fork whose source does not repeat the shared
+/// part. Not every record becomes an entry: if the named one did not, the nearest one
+/// before it is used.
 pub(super) async fn last_shared_entry(
     tl: &Throughline,
     of: &SessionRef,
-    named: &str,
+    external_id: &str,
 ) -> Result<Option<Seq>, Error> {
-    if let Some(seq) = find_entry(tl, of, named).await? {
+    if let Some(seq) = find_entry(tl, of, external_id).await? {
         return Ok(Some(seq));
     }
-    let Ok(number) = named.parse::<u64>() else {
+    let Ok(number) = external_id.parse::<u64>() else {
         return Ok(None);
     };
     for before in (number.saturating_sub(256)..number).rev() {

@@ -1,4 +1,4 @@
-//! Which session of ours something from elsewhere belongs to.
+//! Determines which session imported entries belong to.
 
 use throughline_model::{
     Digest, IncomingOrigin, IncomingSession, Key, Name, Project, ProjectId, SessionId, SessionRef,
@@ -7,15 +7,15 @@ use throughline_store::{Candidate, StoreError};
 
 use crate::{Error, NewSession, Throughline};
 
-/// Where the entries of a session go.
+/// The session that imported entries go to.
 pub(super) enum ImportTarget {
-    /// Into one that is there.
+    /// A session that exists.
     Existing(SessionRef),
-    /// Into one to make.
+    /// A session to create.
     New(Box<NewSession>),
 }
 
-/// The session that is meant: one that is there, or one to make.
+/// Finds the session to import into, or describes the one to create.
 pub(super) async fn find_target(
     tl: &Throughline,
     incoming: &IncomingSession,
@@ -26,7 +26,7 @@ pub(super) async fn find_target(
     }
 }
 
-/// The session here of what another system calls `id`, if it was brought in.
+/// Finds the session that was imported from another system under `id`.
 pub(super) async fn find_imported(
     tl: &Throughline,
     from: &str,
@@ -37,9 +37,9 @@ pub(super) async fn find_imported(
         .store
         .find_candidates(&tl.owner, key.as_str(), 100)
         .await?;
-    let is_it = |c: &&Candidate| c.info.key.as_ref() == Some(&key);
-    // A copy in the trash does not keep one in use from being found.
-    let found = found.iter().filter(is_it).min_by_key(|c| c.trashed);
+    let has_key = |c: &&Candidate| c.info.key.as_ref() == Some(&key);
+    // A session in use takes precedence over one in the trash.
+    let found = found.iter().filter(has_key).min_by_key(|c| c.trashed);
     match found {
         None => Ok(None),
         Some(found) if found.trashed => Err(StoreError::InTrash(found.info.id.clone()).into()),
@@ -47,7 +47,7 @@ pub(super) async fn find_imported(
     }
 }
 
-/// Whoever says `id` without saying whose it is means a session as a person would.
+/// Resolves an id that names no other system like one that a user typed.
 async fn resolve_by_text(
     tl: &Throughline,
     incoming: &IncomingSession,
@@ -65,7 +65,8 @@ async fn resolve_by_text(
     let mut new = build_new_session(tl, incoming).await?;
     match text.parse::<SessionId>() {
         Ok(id) => new.id = Some(id),
-        // What cannot be an id is kept as the key, by which it is found again.
+        // An id that is not valid here becomes the key, by which the session is found
+        // again.
         Err(_) => new.key = Some(text.parse::<Key>()?),
     }
     if new.name.is_none() {
@@ -77,27 +78,28 @@ async fn resolve_by_text(
     Ok(ImportTarget::New(Box::new(new)))
 }
 
-/// A session of another system is found again by the key it got when it was brought in.
+/// Finds a session of another system by the key it got when it was first imported.
 async fn resolve_by_key(
     tl: &Throughline,
     from: &str,
     incoming: &IncomingSession,
 ) -> Result<ImportTarget, Error> {
-    if let Some(there) = find_imported(tl, from, &incoming.id).await? {
-        return Ok(ImportTarget::Existing(there));
+    if let Some(session) = find_imported(tl, from, &incoming.id).await? {
+        return Ok(ImportTarget::Existing(session));
     }
     let mut new = build_new_session(tl, incoming).await?;
     new.id = Some(choose_session_id(tl, from, &incoming.id).await?);
     new.key = Some(import_key(from, &incoming.id)?);
     if let Some(IncomingOrigin::Started { session }) = &incoming.origin {
-        // One that was never brought in, or is gone, is no reason not to have this one.
+        // A parent that was not imported or no longer exists does not prevent the
+        // import.
         let parent = find_imported(tl, from, session).await.ok().flatten();
         new.continued_from = parent.map(|parent| parent.id);
     }
     Ok(ImportTarget::New(Box::new(new)))
 }
 
-/// The key of what another system calls `id`.
+/// Returns the key for a session of another system.
 fn import_key(from: &str, id: &str) -> Result<Key, Error> {
     match format!("{from}:{id}").parse::<Key>() {
         Ok(key) if !key.is_internal() => Ok(key),
@@ -105,28 +107,28 @@ fn import_key(from: &str, id: &str) -> Result<Key, Error> {
     }
 }
 
-/// The id another system gave it where that can be ours and nobody has it; else one that
-/// says whose it is, and is the same every time.
+/// Uses the other system's id if it is valid and free here, else one prefixed with the
+/// system's name, else one derived from both. The result is the same on every import.
 async fn choose_session_id(tl: &Throughline, from: &str, id: &str) -> Result<SessionId, Error> {
     let numbered = id.len() < 8 || id.chars().all(|c| c.is_ascii_digit());
-    let own = id.parse::<SessionId>().ok().filter(|_| !numbered);
-    let told = format!("{from}-{id}").parse::<SessionId>().ok();
-    for wanted in own.into_iter().chain(told) {
+    let unprefixed = id.parse::<SessionId>().ok().filter(|_| !numbered);
+    let prefixed = format!("{from}-{id}").parse::<SessionId>().ok();
+    for candidate in unprefixed.into_iter().chain(prefixed) {
         let taken = tl
             .store
-            .find_candidates(&tl.owner, wanted.as_str(), 100)
+            .find_candidates(&tl.owner, candidate.as_str(), 100)
             .await?
             .iter()
-            .any(|c| c.info.id == wanted);
+            .any(|c| c.info.id == candidate);
         if !taken {
-            return Ok(wanted);
+            return Ok(candidate);
         }
     }
     let digest = Digest::of(format!("{from}\0{id}").as_bytes()).to_string();
     Ok(format!("{from}-{}", &digest[..16]).parse()?)
 }
 
-/// What a new session starts with, whatever it is called.
+/// Builds the properties of a new session, except id and key.
 async fn build_new_session(
     tl: &Throughline,
     incoming: &IncomingSession,
@@ -141,8 +143,8 @@ async fn build_new_session(
     if let Some(project) = &incoming.project {
         let id: ProjectId = project.parse()?;
         let known = tl.projects().await?;
-        let same = |known: &&Project| known.id == id || known.name == *project;
-        if let Some(known) = known.iter().find(same) {
+        let is_match = |known: &&Project| known.id == id || known.name == *project;
+        if let Some(known) = known.iter().find(is_match) {
             new.project = Some(known.id.clone());
         } else {
             let project = Project {
@@ -157,12 +159,12 @@ async fn build_new_session(
     Ok(new)
 }
 
-/// A title as a name. One that cannot be made a name still leaves the session with its id.
+/// Converts a title to a name; `None` if that is not possible.
 pub(super) fn name_from_title(title: &str) -> Option<Name> {
     title.replace(['/', '\\'], "-").parse::<Name>().ok()
 }
 
-/// The session that `text` means, if there is one in use.
+/// Finds the existing session that `text` refers to; fails if it is in the trash.
 fn find_existing(text: &str, candidates: &[Candidate]) -> Result<Option<SessionId>, Error> {
     let by = |is: &dyn Fn(&Candidate) -> bool| candidates.iter().find(|c| is(c));
     let found = by(&|c| c.info.id.as_str() == text)

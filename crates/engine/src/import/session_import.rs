@@ -1,4 +1,11 @@
-//! How what comes in for one session meets what is there.
+//! Reconciles the entries imported for one session with those already stored.
+//!
+//! Entries seen before are skipped and new ones are appended in order. If the source
+//! was rewritten, or the session was also continued locally, the difference becomes a
+//! fork. Appends are pipelined: while one is being written, the next entries are
+//! prepared.
+//!
+//! Invariant: nothing stored is ever changed.
 
 use std::collections::VecDeque;
 use std::pin::pin;
@@ -23,42 +30,44 @@ use super::{ImportReport, PAGE};
 use crate::throughline::find_record;
 use crate::{Error, NewSession, Throughline};
 
-/// How many ids of a session that was made are remembered, to know what is not there.
+/// The most ids of a newly created session that are cached, to know what is not stored
+/// yet without asking the store.
 const MAX_CACHED_IDS: usize = 1 << 18;
 
-/// How many appends of a session are under way at once: one that is being written, and one
-/// that the store can go on with.
+/// The most appends of a session in progress at once: one being written and one for the
+/// store to continue with.
 const MAX_PENDING_APPENDS: usize = 2;
 
-/// A session of another system, and where its entries go here.
+/// The import of one session: where its entries go, and what is in progress.
 #[derive(Debug)]
 pub(super) struct SessionImport {
     session: IncomingSession,
-    /// Where it goes, once that is known.
+    /// The session that entries are appended to, once known.
     target: Option<SessionRef>,
-    /// The ids of all that is there, where this import made the session and knows them.
+    /// The ids of all stored entries, if this import created the session.
     known_ids: Option<EntryIds>,
-    /// Why it can go nowhere.
+    /// Why entries cannot be appended.
     error: Option<Arc<Error>>,
-    /// When the last entry happened.
+    /// The time of the last entry.
     last_time: Option<Timestamp>,
-    /// The last entry here that came from there, once that is known.
+    /// The last stored entry that came from the source, once known.
     last_imported: Option<Seq>,
-    /// The session this one shares its beginning with, while it does.
+    /// The session whose beginning this one repeats, until they diverge.
     shared_prefix: Option<SharedPrefix>,
-    /// The session is being made, while its first entries are made ready; whether it existed.
+    /// The creation of the session in progress; its result tells whether the session
+    /// existed.
     creating: Option<InFlight<Result<bool, Error>>>,
-    /// What is being appended while more is made ready, in order.
+    /// The appends in progress, in order.
     pending_appends: VecDeque<PendingAppend>,
-    /// The head of the session once that is done, if nobody else writes to it.
+    /// The head of the session after the pending appends, if nobody else writes to it.
     expected_head: Seq,
 }
 
-/// What becomes of a stretch of entries that is compared with what is there.
+/// The result of comparing entries with the stored ones.
 enum ComparisonResult {
-    /// Nothing says otherwise.
+    /// No entry differs.
     Same,
-    /// The entry with this index says otherwise.
+    /// The entry with this index differs.
     DiffersAt(usize),
 }
 
@@ -78,43 +87,44 @@ impl SessionImport {
         }
     }
 
-    /// Whether the session is being made or something appended to it.
+    /// Whether the session is being created or appends are in progress.
     pub(super) fn is_busy(&self) -> bool {
         self.creating.is_some() || !self.pending_appends.is_empty()
     }
 
-    /// Lets go of what need not be remembered.
+    /// Drops the id cache once the session is no longer being imported.
     pub(super) fn release_id_cache(&mut self) {
         self.known_ids = None;
     }
 
-    /// Whether there is a session for these entries, or they are reason to make one. One in
-    /// which nothing was said is not made for a title's sake.
+    /// Whether the session exists, or these entries justify creating it. A session
+    /// without any content is not created just for a title.
     pub(super) async fn should_import(
         &mut self,
         tl: &Throughline,
-        waiting: &[PendingEntry],
+        pending: &[PendingEntry],
     ) -> bool {
         self.target.is_some()
-            || waiting.iter().any(PendingEntry::has_content)
+            || pending.iter().any(PendingEntry::has_content)
             || !matches!(
                 resolve_target::find_target(tl, &self.session).await,
                 Ok(ImportTarget::New(_))
             )
     }
 
-    /// Waits until what is being appended is there, and tells what came of it.
+    /// Waits until everything in progress is durable, and reports the results.
     pub(super) async fn flush(&mut self, report: &mut ImportReport) {
         while self.is_busy() {
             self.flush_first(report).await;
         }
     }
 
-    /// Waits for the first of it. Nothing is lost if that is given up.
+    /// Waits for the first operation in progress. May be cancelled without losing
+    /// anything.
     async fn flush_first(&mut self, report: &mut ImportReport) {
-        if let Some(making) = &mut self.creating {
-            let made = making.outcome().await;
-            self.handle_created(made, report);
+        if let Some(creation) = &mut self.creating {
+            let created = creation.outcome().await;
+            self.handle_created(created, report);
         } else if let Some(first) = self.pending_appends.front_mut() {
             let outcome = first.append.outcome().await;
             if let Some(first) = self.pending_appends.pop_front() {
@@ -123,14 +133,14 @@ impl SessionImport {
         }
     }
 
-    /// Settles what is there by now, without waiting.
+    /// Handles completed operations without waiting.
     async fn poll_completed(&mut self, report: &mut ImportReport) {
         while self.is_busy() && poll!(pin!(self.flush_first(report))).is_ready() {}
     }
 
-    fn handle_created(&mut self, made: Result<bool, Error>, report: &mut ImportReport) {
+    fn handle_created(&mut self, created: Result<bool, Error>, report: &mut ImportReport) {
         self.creating = None;
-        match made {
+        match created {
             Ok(existed) => report.created += u64::from(!existed),
             Err(error) => self.error = Some(Arc::new(error)),
         }
@@ -143,8 +153,8 @@ impl SessionImport {
         report: &mut ImportReport,
     ) {
         match outcome {
-            Ok(there) => {
-                self.last_imported = there
+            Ok(outcome) => {
+                self.last_imported = outcome
                     .entries
                     .last()
                     .map(|entry| entry.seq)
@@ -154,7 +164,7 @@ impl SessionImport {
             Err(error) => {
                 let error = Arc::new(Error::from(error));
                 if appended.is_chained {
-                    // What comes after it must not come in before it.
+                    // Later entries must not be appended without this one.
                     self.error = Some(Arc::clone(&error));
                     report.should_retry = true;
                 }
@@ -163,18 +173,18 @@ impl SessionImport {
         }
     }
 
-    /// Makes ready what waits and begins to append it, and tells what was done; what came of
-    /// the append is told when it [settles](Self::settle).
+    /// Prepares entries and starts to append them. Reports what was done so far; the
+    /// result of the append is reported by [`flush`](Self::flush).
     pub(super) async fn append(
         &mut self,
         tl: &Throughline,
-        waiting: Vec<PendingEntry>,
+        pending: Vec<PendingEntry>,
         report: &mut ImportReport,
     ) {
         self.poll_completed(report).await;
-        let places: Vec<u64> = waiting
+        let positions: Vec<u64> = pending
             .iter()
-            .map(|waiting| waiting.entry.position)
+            .map(|pending| pending.entry.position)
             .collect();
         if self.error.is_none()
             && let Err(error) = self.resolve_target(tl, report).await
@@ -183,16 +193,16 @@ impl SessionImport {
         }
         let trashed = |error: &Arc<Error>| matches!(**error, Error::Store(StoreError::InTrash(_)));
         if self.session.source_system.is_some() && self.error.as_ref().is_some_and(trashed) {
-            // Whoever threw it away does not want it back.
+            // A session that the user moved to the trash is not imported again.
             let what = "entry of a session in the trash".to_owned();
-            *report.skipped.entry(what).or_default() += places.len() as u64;
-        } else if let Err(error) = self.import_entries(tl, waiting, report).await {
-            let first = places.first().copied().unwrap_or_default();
+            *report.skipped.entry(what).or_default() += positions.len() as u64;
+        } else if let Err(error) = self.import_entries(tl, pending, report).await {
+            let first = positions.first().copied().unwrap_or_default();
             report.failed.push((first, Arc::new(error)));
         }
     }
 
-    /// Finds out where the entries go, and makes the session if need be.
+    /// Determines the session to append to, and creates it if necessary.
     async fn resolve_target(
         &mut self,
         tl: &Throughline,
@@ -206,25 +216,26 @@ impl SessionImport {
             self.session.origin.clone(),
         );
         match resolve_target::find_target(tl, &self.session).await? {
-            ImportTarget::Existing(there) => {
-                // What a fork shares is in the other session's log, not in its own.
-                if let Lineage::Forked { session, at } = tl.store.header(&there).await?.lineage {
+            ImportTarget::Existing(existing) => {
+                // The shared entries of a fork are in the origin's log.
+                if let Lineage::Forked { session, at } = tl.store.header(&existing).await?.lineage {
                     self.shared_prefix = Some(SharedPrefix {
                         origin: tl.owner.session(&session),
                         last_matched: Seq::ZERO,
                         limit: Some(at),
                     });
-                    // Whatever is shared came before what it goes on with.
+                    // The shared entries come before the fork's own.
                     self.last_imported = Some(at);
                 }
-                self.target = Some(there);
+                self.target = Some(existing);
             }
             ImportTarget::New(new) => {
                 if let (Some(from), Some(IncomingOrigin::Forked { session, .. })) = (from, origin)
-                    && let Ok(Some(with)) = resolve_target::find_imported(tl, &from, &session).await
+                    && let Ok(Some(origin_ref)) =
+                        resolve_target::find_imported(tl, &from, &session).await
                 {
                     self.shared_prefix = Some(SharedPrefix {
-                        origin: with,
+                        origin: origin_ref,
                         last_matched: Seq::ZERO,
                         limit: None,
                     });
@@ -245,16 +256,16 @@ impl SessionImport {
     async fn import_entries(
         &mut self,
         tl: &Throughline,
-        waiting: Vec<PendingEntry>,
+        pending: Vec<PendingEntry>,
         report: &mut ImportReport,
     ) -> Result<(), Error> {
         let mut rest = match self.error {
-            Some(_) => waiting,
-            None => self.skip_shared_prefix(tl, waiting, report).await?,
+            Some(_) => pending,
+            None => self.skip_shared_prefix(tl, pending, report).await?,
         };
         while !rest.is_empty() {
             if let Some(refused) = &self.error {
-                let failed = |waiting: PendingEntry| (waiting.entry.position, Arc::clone(refused));
+                let failed = |pending: PendingEntry| (pending.entry.position, Arc::clone(refused));
                 report.failed.extend(rest.into_iter().map(failed));
                 return Ok(());
             }
@@ -267,23 +278,23 @@ impl SessionImport {
                 ComparisonResult::Same => Vec::new(),
                 ComparisonResult::DiffersAt(index) => rest.split_off(index),
             };
-            let mut left = self
+            let mut remaining = self
                 .append_new_entries(tl, &to, rest, (&ids, &known), report)
                 .await?;
-            if let (true, Some(first)) = (left.is_empty(), later.first()) {
+            if let (true, Some(first)) = (remaining.is_empty(), later.first()) {
                 self.flush(report).await;
                 if self.error.is_none() {
                     let at = self.last_imported.unwrap_or(Seq::ZERO);
                     self.switch_to_fork(tl, &to, at, first, report).await?;
                 }
             }
-            left.extend(later);
-            rest = left;
+            remaining.extend(later);
+            rest = remaining;
         }
         Ok(())
     }
 
-    /// Where those entries are that are there already.
+    /// Returns the numbers of those entries that are stored already.
     async fn locate_stored(
         &mut self,
         tl: &Throughline,
@@ -291,10 +302,10 @@ impl SessionImport {
         ids: &[EntryId],
         report: &mut ImportReport,
     ) -> Result<Vec<Option<Seq>>, Error> {
-        if let Some(made) = &mut self.known_ids {
-            let few = made.len() + ids.len() <= MAX_CACHED_IDS;
-            if few && !ids.iter().any(|id| made.contains(id)) {
-                made.extend(ids);
+        if let Some(known_ids) = &mut self.known_ids {
+            let fits = known_ids.len() + ids.len() <= MAX_CACHED_IDS;
+            if fits && !ids.iter().any(|id| known_ids.contains(id)) {
+                known_ids.extend(ids);
                 return Ok(vec![None; ids.len()]);
             }
             self.known_ids = None;
@@ -303,21 +314,21 @@ impl SessionImport {
         Ok(tl.store.locate(to, ids).await?)
     }
 
-    /// Begins to make the session, which is empty if nobody else makes it too: the first
-    /// entries are refused if it is not.
+    /// Starts to create the session. It is expected to be empty: if another process
+    /// creates it too, the first append fails.
     async fn start_create(&mut self, tl: &Throughline, id: &SessionId, new: NewSession) {
         let of = tl.clone();
-        let making = InFlight::start(async move {
+        let creation = InFlight::start(async move {
             let (_, existed) = of.get_or_create(new).await?;
             Ok(existed)
         });
-        self.creating = Some(making.await);
+        self.creating = Some(creation.await);
         self.known_ids = Some(EntryIds::default());
         self.expected_head = Seq::ZERO;
         self.target = Some(tl.owner.session(id));
     }
 
-    /// Makes the session, if it is not there by now.
+    /// Creates the session, unless it exists by now.
     async fn create(
         &mut self,
         tl: &Throughline,
@@ -331,123 +342,125 @@ impl SessionImport {
         Ok(())
     }
 
-    /// What is left after what this session shares with the one it was forked from; the
-    /// fork is made where they part.
+    /// Removes the entries that this session shares with the one it was forked from;
+    /// creates the fork where they diverge.
     async fn skip_shared_prefix(
         &mut self,
         tl: &Throughline,
-        mut waiting: Vec<PendingEntry>,
+        mut pending: Vec<PendingEntry>,
         report: &mut ImportReport,
     ) -> Result<Vec<PendingEntry>, Error> {
-        let Some(mut sharing) = self.shared_prefix.take() else {
-            return Ok(waiting);
+        let Some(mut shared_prefix) = self.shared_prefix.take() else {
+            return Ok(pending);
         };
-        let common = sharing.count_matching(tl, &waiting, report).await?;
-        let rest = waiting.split_off(common);
+        let common = shared_prefix.count_matching(tl, &pending, report).await?;
+        let rest = pending.split_off(common);
         if rest.is_empty() {
-            self.shared_prefix = Some(sharing);
+            self.shared_prefix = Some(shared_prefix);
         } else if self.target.is_none() {
-            self.fork_at_divergence(tl, &sharing, report).await?;
+            self.fork_at_divergence(tl, &shared_prefix, report).await?;
         }
         Ok(rest)
     }
 
-    /// Makes the fork, at the last entry that was the same.
+    /// Creates the fork, at the last entry that was equal.
     async fn fork_at_divergence(
         &mut self,
         tl: &Throughline,
-        sharing: &SharedPrefix,
+        shared_prefix: &SharedPrefix,
         report: &mut ImportReport,
     ) -> Result<(), Error> {
         let ImportTarget::New(mut new) = resolve_target::find_target(tl, &self.session).await?
         else {
             return Ok(());
         };
-        let at = sharing.fork_point(tl, self.session.origin.as_ref()).await?;
+        let at = shared_prefix
+            .fork_point(tl, self.session.origin.as_ref())
+            .await?;
         if at == Seq::ZERO {
-            // They share nothing: one goes on from the other.
-            new.continued_from = Some(sharing.origin.id.clone());
+            // They share no entries: this session continues from the other one.
+            new.continued_from = Some(shared_prefix.origin.id.clone());
             return self.create(tl, *new, report).await;
         }
-        let birth = new.into_header(&*tl.environment);
-        let id = birth.id.clone();
-        tl.store.fork(&sharing.origin, at, birth).await?;
+        let header = new.into_header(&*tl.environment);
+        let id = header.id.clone();
+        tl.store.fork(&shared_prefix.origin, at, header).await?;
         report.created += 1;
         self.target = Some(tl.owner.session(&id));
         self.last_imported = Some(at);
         Ok(())
     }
 
-    /// Compares what comes again with what is there.
+    /// Compares repeated entries with the stored ones.
     async fn compare_stored(
         &mut self,
         tl: &Throughline,
         to: &SessionRef,
-        waiting: &[PendingEntry],
+        pending: &[PendingEntry],
         known: &[Option<Seq>],
         report: &mut ImportReport,
     ) -> Result<ComparisonResult, Error> {
         let mut page: Vec<Entry> = Vec::new();
-        let refuse = self.session.source_system.is_none();
-        for (index, (waiting, seq)) in waiting.iter().zip(known).enumerate() {
-            let (Some(seq), false) = (*seq, waiting.entry.identity == EntryIdentity::Content)
+        let reject_changes = self.session.source_system.is_none();
+        for (index, (pending, seq)) in pending.iter().zip(known).enumerate() {
+            let (Some(seq), false) = (*seq, pending.entry.identity == EntryIdentity::Content)
             else {
                 continue;
             };
-            let Some(body) = waiting.standalone_body() else {
+            let Some(body) = pending.standalone_body() else {
                 continue;
             };
             if page.last().is_none_or(|last| seq > last.seq) || seq < page[0].seq {
                 page = tl.store.read(to, ReadRange::starting_at(seq, PAGE)).await?;
             }
-            let there = page.iter().find(|there| there.seq == seq);
-            if there.is_none_or(|there| has_same_content(&there.body, &body)) {
+            let stored = page.iter().find(|stored| stored.seq == seq);
+            if stored.is_none_or(|stored| has_same_content(&stored.body, &body)) {
                 continue;
             }
-            if !refuse {
+            if !reject_changes {
                 return Ok(ComparisonResult::DiffersAt(index));
             }
             let reused = StoreError::EntryIdReused {
                 id: to.id.clone(),
-                entry: waiting.id(&EntryIdNamespace::of(&to.id))?,
+                entry: pending.id(&EntryIdNamespace::of(&to.id))?,
             };
             report
                 .failed
-                .push((waiting.entry.position, Arc::new(reused.into())));
+                .push((pending.entry.position, Arc::new(reused.into())));
         }
         Ok(ComparisonResult::Same)
     }
 
-    /// Appends what is not there yet. What is left is for the fork that was made because
-    /// somebody here has gone on too.
+    /// Appends the entries that are not stored yet. Returns those that remain for a
+    /// fork, which was created because the session was also continued locally.
     async fn append_new_entries(
         &mut self,
         tl: &Throughline,
         to: &SessionRef,
-        waiting: Vec<PendingEntry>,
+        pending: Vec<PendingEntry>,
         (ids, known): (&[EntryId], &[Option<Seq>]),
         report: &mut ImportReport,
     ) -> Result<Vec<PendingEntry>, Error> {
-        let mut taken = EntryIds::default();
-        let mut bundle = AppendBatch::with_capacity(waiting.len());
-        let mut follows = false;
-        let mut all = waiting.into_iter().zip(ids.iter().zip(known));
+        let mut seen = EntryIds::default();
+        let mut batch = AppendBatch::with_capacity(pending.len());
+        let mut is_chained = false;
+        let mut all = pending.into_iter().zip(ids.iter().zip(known));
         while let Some((mut next, (id, known))) = all.next() {
-            if known.is_some() || !taken.insert(*id) {
+            if known.is_some() || !seen.insert(*id) {
                 report.already_stored += u64::from(next.is_message());
                 self.last_imported = self.last_imported.max(*known);
                 continue;
             }
-            if bundle.is_empty() {
-                follows = self.is_busy();
+            if batch.is_empty() {
+                is_chained = self.is_busy();
             }
-            if bundle.is_empty() && !follows && self.has_local_messages(tl, to).await? {
+            if batch.is_empty() && !is_chained && self.has_local_messages(tl, to).await? {
                 let at = self.last_imported.unwrap_or(Seq::ZERO);
                 self.switch_to_fork(tl, to, at, &next, report).await?;
                 return Ok(collect_remaining(next, all, report));
             }
             let at = self.entry_time(&next.entry).unwrap_or_else(|| tl.now());
-            let (place, author) = (next.entry.position, next.entry.author.take());
+            let (position, author) = (next.entry.position, next.entry.author.take());
             let external_id = external_id(&next.entry).map(ToOwned::to_owned);
             let encoded = next.encoded.take();
             let body = match next.entry.event {
@@ -455,8 +468,9 @@ impl SessionImport {
                 _ => match next.standalone_body() {
                     Some(body) => body,
                     None => {
-                        // What speaks of other entries needs them to be there.
-                        self.start_append(tl, to, std::mem::take(&mut bundle), follows)
+                        // An entry that refers to others can be resolved only once they
+                        // are stored.
+                        self.start_append(tl, to, std::mem::take(&mut batch), is_chained)
                             .await;
                         self.flush(report).await;
                         if self.error.is_some() {
@@ -474,35 +488,36 @@ impl SessionImport {
                 author,
                 ..NewEntry::new(*id, at, body)
             };
-            bundle.push(new, encoded, place)?;
+            batch.push(new, encoded, position)?;
         }
         while self.pending_appends.len() >= MAX_PENDING_APPENDS {
             self.flush_first(report).await;
         }
-        self.start_append(tl, to, bundle, follows).await;
+        self.start_append(tl, to, batch, is_chained).await;
         Ok(Vec::new())
     }
 
-    /// Begins to append entries. If they follow others that are not there yet, and somebody else
-    /// writes in between or those before them fail, they are refused: they must be compared
-    /// with what is there by then, and come in when their source is taken again.
+    /// Starts to append entries. If they follow a pending append, they are rejected
+    /// should that one fail or another writer append in between: they then have to be
+    /// compared with the new state, which happens when the source is imported again.
     async fn start_append(
         &mut self,
         tl: &Throughline,
         to: &SessionRef,
-        bundle: AppendBatch,
-        follows: bool,
+        batch: AppendBatch,
+        is_chained: bool,
     ) {
-        if bundle.is_empty() {
+        if batch.is_empty() {
             return;
         }
-        let after = (follows && self.session.source_system.is_some()).then_some(self.expected_head);
-        self.expected_head = Seq(self.expected_head.0 + bundle.len());
-        let under_way = bundle.append(tl, to, after).await;
-        self.pending_appends.push_back(under_way);
+        let after =
+            (is_chained && self.session.source_system.is_some()).then_some(self.expected_head);
+        self.expected_head = Seq(self.expected_head.0 + batch.len());
+        let append = batch.append(tl, to, after).await;
+        self.pending_appends.push_back(append);
     }
 
-    /// When something happened; where that is not told, when the last thing did.
+    /// Returns the time of an entry; if it has none, that of the previous entry.
     fn entry_time(&mut self, entry: &IncomingEntry) -> Option<Timestamp> {
         if self.session.source_system.is_none() {
             return entry.at;
@@ -512,7 +527,8 @@ impl SessionImport {
         at
     }
 
-    /// Whether somebody here has said something after the last entry that came from there.
+    /// Whether messages were added locally after the last entry that came from the
+    /// source.
     async fn has_local_messages(
         &mut self,
         tl: &Throughline,
@@ -536,12 +552,13 @@ impl SessionImport {
                     return Ok(false);
                 }
                 if entry.id.is_derived() {
-                    // Said there, in a file that was read before this one.
+                    // Imported from a file that was read before this one.
                     if self.last_imported.is_none_or(|last| last < entry.seq) {
-                        let said = page.iter().filter(|later| later.seq > entry.seq);
-                        let here = said.filter(|later| later.message().is_some()).count() > 0;
+                        let messages = page.iter().filter(|later| later.seq > entry.seq);
+                        let has_messages =
+                            messages.filter(|later| later.message().is_some()).count() > 0;
                         self.last_imported = Some(entry.seq);
-                        return Ok(here);
+                        return Ok(has_messages);
                     }
                 } else if entry.message().is_some() && self.last_imported.is_some() {
                     return Ok(true);
@@ -552,7 +569,7 @@ impl SessionImport {
         Ok(false)
     }
 
-    /// Goes on in a fork, which is the same one every time.
+    /// Switches to a fork, whose id is the same on every import.
     async fn switch_to_fork(
         &mut self,
         tl: &Throughline,
@@ -561,15 +578,15 @@ impl SessionImport {
         because: &PendingEntry,
         report: &mut ImportReport,
     ) -> Result<(), Error> {
-        let mut said = format!("{at}\0").into_bytes();
-        said.extend(content_bytes(&because.entry).unwrap_or_default());
-        let digest = Digest::of(&said).to_string();
+        let mut identity = format!("{at}\0").into_bytes();
+        identity.extend(content_bytes(&because.entry).unwrap_or_default());
+        let digest = Digest::of(&identity).to_string();
         let base: String = of.id.as_str().chars().take(SessionId::MAX - 9).collect();
         let id: SessionId = format!("{base}-{}", &digest[..8]).parse()?;
         if find_record(tl, &id).await?.is_none() {
-            let born = because.entry.at.or(self.session.at);
-            let birth = SessionHeader::new(id.clone(), born.unwrap_or_else(|| tl.now()));
-            tl.store.fork(of, at, birth).await?;
+            let created_at = because.entry.at.or(self.session.at);
+            let header = SessionHeader::new(id.clone(), created_at.unwrap_or_else(|| tl.now()));
+            tl.store.fork(of, at, header).await?;
             report.created += 1;
             report.forked += 1;
         }
@@ -580,18 +597,18 @@ impl SessionImport {
     }
 }
 
-/// This one, and what is not there of all that comes after it.
+/// Returns this entry and all later ones that are not stored yet.
 fn collect_remaining<'a>(
     first: PendingEntry,
     later: impl Iterator<Item = (PendingEntry, (&'a EntryId, &'a Option<Seq>))>,
     report: &mut ImportReport,
 ) -> Vec<PendingEntry> {
-    let mut left = vec![first];
+    let mut remaining = vec![first];
     for (later, (_, known)) in later {
         match known {
             Some(_) => report.already_stored += u64::from(later.is_message()),
-            None => left.push(later),
+            None => remaining.push(later),
         }
     }
-    left
+    remaining
 }

@@ -1,5 +1,5 @@
-//! A session that repeats the beginning of another: a fork, whose own entries are those
-//! after the last one they have in common.
+//! Detects imported sessions that begin with entries of another session, and forks them
+//! there.
 
 use std::collections::VecDeque;
 
@@ -11,26 +11,27 @@ use super::resolve_references::last_shared_entry;
 use super::{ImportReport, PAGE};
 use crate::{Error, Throughline};
 
-/// A session whose beginning another one repeats.
+/// The session whose beginning an imported session repeats.
 #[derive(Debug)]
 pub(super) struct SharedPrefix {
     pub(super) origin: SessionRef,
-    /// The last entry that was the same.
+    /// The last entry that was equal.
     pub(super) last_matched: Seq,
-    /// The last entry that is known to be shared, where that is settled.
+    /// The last entry that can be shared, if known.
     pub(super) limit: Option<Seq>,
 }
 
 impl SharedPrefix {
-    /// How many of these entries say what the other session says, from where it is on.
+    /// Counts how many of these entries repeat the origin's messages from
+    /// `last_matched` on.
     pub(super) async fn count_matching(
         &mut self,
         tl: &Throughline,
-        waiting: &[PendingEntry],
+        pending: &[PendingEntry],
         report: &mut ImportReport,
     ) -> Result<usize, Error> {
         let mut page: VecDeque<Entry> = VecDeque::new();
-        for (index, next) in waiting.iter().enumerate() {
+        for (index, next) in pending.iter().enumerate() {
             let Some(body @ Body::Message(_)) = next.standalone_body() else {
                 continue;
             };
@@ -39,28 +40,28 @@ impl SharedPrefix {
                     let read = ReadRange::starting_at(self.last_matched.next(), PAGE);
                     page = tl.store.read(&self.origin, read).await?.into();
                 }
-                let Some(there) = page.pop_front() else {
+                let Some(stored) = page.pop_front() else {
                     return Ok(index);
                 };
-                if self.limit.is_some_and(|until| there.seq > until) {
+                if self.limit.is_some_and(|limit| stored.seq > limit) {
                     return Ok(index);
                 }
-                let said = there.message().is_some();
-                if said && !has_same_content(&there.body, &body) {
+                let is_message = stored.message().is_some();
+                if is_message && !has_same_content(&stored.body, &body) {
                     return Ok(index);
                 }
-                self.last_matched = there.seq;
-                if said {
+                self.last_matched = stored.seq;
+                if is_message {
                     report.already_stored += 1;
                     break;
                 }
             }
         }
-        Ok(waiting.len())
+        Ok(pending.len())
     }
 
-    /// The last entry the two have in common: where they said the same, or what the other
-    /// system calls it where nothing is repeated.
+    /// Returns the last entry that both have in common: the last equal message or, if
+    /// the source does not repeat the shared part, the entry that it names.
     pub(super) async fn fork_point(
         &self,
         tl: &Throughline,
@@ -68,10 +69,13 @@ impl SharedPrefix {
     ) -> Result<Seq, Error> {
         match origin {
             Some(IncomingOrigin::Forked {
-                at: Some(named), ..
-            }) if self.last_matched == Seq::ZERO => Ok(last_shared_entry(tl, &self.origin, named)
-                .await?
-                .unwrap_or(self.last_matched)),
+                at: Some(external_id),
+                ..
+            }) if self.last_matched == Seq::ZERO => {
+                Ok(last_shared_entry(tl, &self.origin, external_id)
+                    .await?
+                    .unwrap_or(self.last_matched))
+            }
             _ => Ok(self.last_matched),
         }
     }

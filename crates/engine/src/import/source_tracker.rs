@@ -1,69 +1,69 @@
-//! Which source is being read, and what was done with those before it.
+//! Tracks the sources of an import and their reports until they are durable.
 
 use std::collections::VecDeque;
 
 use super::ImportReport;
 
-/// The number of a source, in the order in which they come.
+/// The number of a source, in order of arrival.
 pub(super) type SourceNumber = u64;
 
-/// Sources, in the order in which they come, until what was done with them is told.
+/// The sources whose reports have not been returned yet, in order.
 #[derive(Debug, Default)]
 pub(super) struct SourceTracker {
-    /// The number of the first that was not told of.
+    /// The first source whose report has not been returned.
     first_unreported: SourceNumber,
-    /// What was done with those that were taken to their end.
+    /// The reports of sources that have ended.
     completed: VecDeque<ImportReport>,
-    /// What was done with the one that is being read.
+    /// The report of the current source.
     current_report: ImportReport,
-    /// The store has been given all of those before this one.
+    /// All sources before this one have been submitted to the store.
     submitted: SourceNumber,
-    /// All of those before this one are durable.
+    /// All sources before this one are durable.
     durable: SourceNumber,
 }
 
 impl SourceTracker {
-    /// The one that is being read.
+    /// The current source.
     pub(super) fn current_source(&self) -> SourceNumber {
         self.first_unreported + self.completed.len() as u64
     }
 
-    /// What was done with the one that is being read.
+    /// The report of the current source.
     pub(super) fn current_report(&mut self) -> &mut ImportReport {
         &mut self.current_report
     }
 
-    /// Adds to what was done with one.
+    /// Adds to the report of a source.
     pub(super) fn add_report(&mut self, source: SourceNumber, report: ImportReport) {
-        let place = usize::try_from(source.saturating_sub(self.first_unreported)).ok();
-        let ended = place.and_then(|place| self.completed.get_mut(place));
-        ended.unwrap_or(&mut self.current_report).add(report);
+        let index = usize::try_from(source.saturating_sub(self.first_unreported)).ok();
+        let completed = index.and_then(|index| self.completed.get_mut(index));
+        completed.unwrap_or(&mut self.current_report).add(report);
     }
 
-    /// What comes next is another's.
+    /// Ends the current source.
     pub(super) fn advance(&mut self) {
-        let ended = std::mem::take(&mut self.current_report);
-        self.completed.push_back(ended);
+        let report = std::mem::take(&mut self.current_report);
+        self.completed.push_back(report);
     }
 
-    /// The store has been given all of the sources before this one, which it was not before
-    /// what it had been given until then was durable.
+    /// Marks all sources before `before` as submitted. A batch is submitted only after
+    /// the previous one is durable, so that one is marked durable.
     pub(super) fn mark_submitted(&mut self, before: SourceNumber) {
         self.durable = self.submitted;
         self.submitted = before;
     }
 
-    /// What the store has been given is durable.
+    /// Marks all submitted sources as durable.
     pub(super) fn mark_durable(&mut self) {
         self.durable = self.submitted;
     }
 
-    /// The first of those that are not durable to their end.
+    /// The first source that is not completely durable.
     pub(super) fn first_incomplete(&self) -> SourceNumber {
         self.durable
     }
 
-    /// What was done with those that are durable and were not told of yet, in order.
+    /// Removes and returns the reports of durable sources, in order.
     pub(super) fn take_finished(&mut self) -> Vec<ImportReport> {
         let count =
             usize::try_from(self.durable.saturating_sub(self.first_unreported)).unwrap_or(0);
@@ -72,18 +72,18 @@ impl SourceTracker {
         finished
     }
 
-    /// What was done with all that were not told of.
+    /// Returns one report for all sources whose reports have not been returned.
     pub(super) fn into_remaining(self) -> ImportReport {
-        let mut rest = self.current_report;
+        let mut total = self.current_report;
         for report in self.completed {
-            rest.add(report);
+            total.add(report);
         }
-        sort_report(rest)
+        sort_report(total)
     }
 }
 
 fn sort_report(mut report: ImportReport) -> ImportReport {
-    report.failed.sort_by_key(|(place, _)| *place);
-    report.damaged.sort_by_key(|(place, _)| *place);
+    report.failed.sort_by_key(|(position, _)| *position);
+    report.damaged.sort_by_key(|(position, _)| *position);
     report
 }

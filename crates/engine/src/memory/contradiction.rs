@@ -1,19 +1,20 @@
-//! Whether a newer fact contradicts an older one.
+//! Decides whether a newer fact contradicts an older one.
 //!
-//! Only where both are plainly about the same thing and say something else of it: the
-//! same sentence turned around, or the same sentence with another number, name or
-//! opposite in the one place where its value stands. When unsure, no: both facts stay,
-//! which a person can put right, where a fact wrongly replaced would just be missed.
+//! Only if both are clearly about the same thing and differ in what they state: the
+//! same sentence negated, or the same sentence with a different number, name or
+//! opposite in the position of its value. In doubt the answer is no: both facts are
+//! kept, which a person can correct, whereas a fact replaced by mistake would go
+//! unnoticed.
 
 use super::fact_words::{Word, split_words};
 
-/// Verbs after which a value stands.
+/// Verbs that are followed by a value.
 const RELATIONS: &[&str] = &[
     "is", "are", "be", "use", "run", "listen", "default", "expire", "take", "has", "have", "cost",
     "live", "need", "require", "support", "allow", "keep", "retry", "wait", "set", "point",
     "start", "end", "last", "limit", "stay", "ship", "deploy", "target", "pin",
 ];
-/// Verbs and prepositions after which there is one value and not several.
+/// Verbs and prepositions that are followed by a single value.
 const SINGLE_VALUED_PHRASES: &[&[&str]] = &[
     &["called"],
     &["named"],
@@ -50,7 +51,7 @@ const SINGLE_VALUED_PHRASES: &[&[&str]] = &[
     &["based", "on"],
     &["based", "in"],
 ];
-/// Nouns that have one value: what a subject may end with.
+/// Nouns that have a single value, at the end of a subject.
 const ATTRIBUTES: &[&str] = &[
     "address",
     "backend",
@@ -126,7 +127,7 @@ const ATTRIBUTES: &[&str] = &[
     "window",
     "zone",
 ];
-/// Nouns before a number that is part of a name.
+/// Nouns that form a name together with a number.
 const NUMBERED_NOUNS: &[&str] = &[
     "bug",
     "case",
@@ -151,7 +152,7 @@ const NUMBERED_NOUNS: &[&str] = &[
     "ticket",
     "week",
 ];
-/// Words that cannot both be true of a thing.
+/// Words that cannot both be true of the same thing.
 const OPPOSITES: &[(&str, &str)] = &[
     ("enabled", "disabled"),
     ("on", "off"),
@@ -170,47 +171,47 @@ const OPPOSITES: &[(&str, &str)] = &[
     ("finished", "unfinished"),
     ("deprecated", "supported"),
 ];
-/// What a sentence is about where nobody can tell what it is about.
+/// Subjects that do not tell what a sentence is about.
 const VAGUE_SUBJECTS: &[&str] = &[
     "it", "this", "that", "they", "there", "he", "she", "these", "those",
 ];
-/// The most words a value has.
+/// The most words of a value.
 const MAX_VALUE_WORDS: usize = 3;
 
-/// Whether the newer fact says something else of the same thing.
+/// Returns whether the newer fact states something different about the same thing.
 pub(super) fn contradicts(newer: &str, older: &str) -> bool {
     let definite = is_definite(newer) && is_definite(older);
     let (newer, older) = (split_words(newer), split_words(older));
     is_negated_form(&newer, &older) || has_other_value(&newer, &older, definite)
 }
 
-/// Whether a sentence is about one certain thing: `the CEO`, `our mascot`.
+/// Whether a sentence is about one definite thing: `the CEO`, `our mascot`.
 fn is_definite(text: &str) -> bool {
     let first = text.split_whitespace().next().map(str::to_lowercase);
     matches!(first.as_deref(), Some("the" | "our" | "my"))
 }
 
-/// The same sentence with and without a not.
+/// Whether one sentence is the negation of the other.
 fn is_negated_form(newer: &[Word], older: &[Word]) -> bool {
     let stripped = |words: &[Word]| -> (Vec<String>, bool) {
         let auxiliary =
             |word: &Word| matches!(word.text.as_str(), "do" | "does" | "did" | "any" | "more");
-        let kept = words
+        let content = words
             .iter()
             .filter(|word| !word.is_negation() && !auxiliary(word));
         let negations = words.iter().filter(|word| word.is_negation()).count();
         (
-            kept.map(|word| word.text.clone()).collect(),
+            content.map(|word| word.text.clone()).collect(),
             negations % 2 == 1,
         )
     };
-    let ((said, not), (before, was_not)) = (stripped(newer), stripped(older));
-    not != was_not && said == before && said.len() >= 2 && !is_vague(&newer[..1])
+    let ((text, is_negated), (before, was_negated)) = (stripped(newer), stripped(older));
+    is_negated != was_negated && text == before && text.len() >= 2 && !is_vague(&newer[..1])
 }
 
-/// The same sentence with something else in the one place where its value stands.
+/// Whether the sentences differ only in the position of their value.
 fn has_other_value(newer: &[Word], older: &[Word], definite: bool) -> bool {
-    let most = newer.len().min(older.len());
+    let max_end = newer.len().min(older.len());
     let start = newer
         .iter()
         .zip(older)
@@ -218,52 +219,52 @@ fn has_other_value(newer: &[Word], older: &[Word], definite: bool) -> bool {
         .count();
     let end = newer.iter().rev().zip(older.iter().rev());
     let end = end
-        .take(most - start)
+        .take(max_end - start)
         .take_while(|(a, b)| a.text == b.text)
         .count();
     let (frame, after) = (&newer[..start], &newer[newer.len() - end..]);
     let value = &newer[start..newer.len() - end];
-    let was = &older[start..older.len() - end];
-    let short = |value: &[Word]| (1..=MAX_VALUE_WORDS).contains(&value.len());
-    // The value stands after a verb, and what it is the value of before it.
+    let old_value = &older[start..older.len() - end];
+    let is_short = |value: &[Word]| (1..=MAX_VALUE_WORDS).contains(&value.len());
+    // The value follows a verb, which follows the subject.
     let is_verb = |word: &Word| RELATIONS.contains(&word.text.as_str());
     let Some(verb) = frame.iter().rposition(is_verb).filter(|verb| *verb > 0) else {
         return false;
     };
-    if !short(value) || !short(was) || is_vague(&frame[..verb]) {
+    if !is_short(value) || !is_short(old_value) || is_vague(&frame[..verb]) {
         return false;
     }
-    if is_opposite(value, was) {
+    if is_opposite(value, old_value) {
         return true;
     }
-    if is_amount(value) && is_amount(was) {
+    if is_amount(value) && is_amount(old_value) {
         return !is_numbered(frame);
     }
-    // A number where there was a name may be about something else.
+    // A number instead of a name may be about something else.
     let has_number = |value: &[Word]| value.iter().any(|word| word.is_number);
-    if has_number(value) != has_number(was) {
+    if has_number(value) != has_number(old_value) {
         return false;
     }
     is_single_valued(frame, verb, after)
-        || (definite && after.is_empty() && is_single_name(frame, verb, value, was))
+        || (definite && after.is_empty() && is_single_name(frame, verb, value, old_value))
 }
 
 fn is_vague(subject: &[Word]) -> bool {
-    let says = |word: &Word| !VAGUE_SUBJECTS.contains(&word.text.as_str());
-    !subject.iter().any(says)
+    let is_specific = |word: &Word| !VAGUE_SUBJECTS.contains(&word.text.as_str());
+    !subject.iter().any(is_specific)
 }
 
 fn is_opposite(one: &[Word], other: &[Word]) -> bool {
     let ([one], [other]) = (one, other) else {
         return false;
     };
-    let is = |pair: &(&str, &str)| {
+    let is_pair = |pair: &(&str, &str)| {
         (pair.0 == one.text && pair.1 == other.text) || (pair.1 == one.text && pair.0 == other.text)
     };
-    OPPOSITES.iter().any(is)
+    OPPOSITES.iter().any(is_pair)
 }
 
-/// A number, with its unit perhaps.
+/// A number, optionally with a unit.
 fn is_amount(value: &[Word]) -> bool {
     value.len() <= 2 && value.first().is_some_and(|word| word.is_number)
 }
@@ -274,11 +275,12 @@ fn is_numbered(frame: &[Word]) -> bool {
     last.is_some_and(|last| NUMBERED_NOUNS.contains(&last))
 }
 
-/// Whether only one thing can stand here: after a noun or a verb that has one value.
+/// Whether the position allows only one value: after a noun or a verb that has a single
+/// value.
 fn is_single_valued(frame: &[Word], verb: usize, after: &[Word]) -> bool {
     let texts: Vec<&str> = frame.iter().map(|word| word.text.as_str()).collect();
-    let is = matches!(texts[verb], "is" | "be") && verb + 1 == texts.len();
-    if is && after.is_empty() && ATTRIBUTES.contains(&texts[verb - 1]) {
+    let is_copula = matches!(texts[verb], "is" | "be") && verb + 1 == texts.len();
+    if is_copula && after.is_empty() && ATTRIBUTES.contains(&texts[verb - 1]) {
         return true;
     }
     if after.is_empty() && SINGLE_VALUED_PHRASES.iter().any(|end| texts.ends_with(end)) {
@@ -291,7 +293,7 @@ fn is_single_valued(frame: &[Word], verb: usize, after: &[Word]) -> bool {
         && matches!(after[0].text.as_str(), "for" | "as")
 }
 
-/// `the CEO is Ada`: of one thing, one name.
+/// `the CEO is Ada`: one name for one thing.
 fn is_single_name(frame: &[Word], verb: usize, one: &[Word], other: &[Word]) -> bool {
     let all_names = |value: &[Word]| value.iter().all(|word| word.is_name);
     frame[verb].text == "is"
@@ -306,7 +308,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn another_value_of_the_same_thing_contradicts() {
+    fn a_different_value_contradicts() {
         for (older, newer) in [
             ("The port is 8080", "The port is 9090"),
             ("Port: 8080", "The port is now 9090."),
@@ -346,7 +348,7 @@ mod tests {
     }
 
     #[test]
-    fn what_may_both_be_true_does_not_contradict() {
+    fn compatible_facts_do_not_contradict() {
         for (older, newer) in [
             ("The parser is fast", "The parser is strict"),
             ("The parser is fast", "The parser is fast and strict"),

@@ -1,52 +1,52 @@
-//! What can be wrong with a fact.
+//! The errors of memory operations.
 
 use throughline_model::Seq;
 use throughline_store::ErrorKind;
 
-/// What can be wrong with a fact.
+/// An error of a memory operation.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum MemoryError {
-    /// It says nothing.
-    #[error("there is nothing in it to remember")]
+    /// The text is empty.
+    #[error("the fact is empty")]
     Empty,
-    /// It is no fact but a document.
+    /// The text is too long for a fact.
     #[error("a fact has at most {max} characters, and this has {chars}")]
     TooLong {
-        /// What it has.
+        /// The length of the text.
         chars: usize,
-        /// What it may have.
+        /// The maximum length.
         max: usize,
     },
-    /// It holds what nobody should remember. What it is is not repeated.
-    #[error("this looks like {0}, and a memory is no place for secrets")]
+    /// The text contains a secret, which is not repeated in the message.
+    #[error("this looks like {0}; secrets are not stored in memory")]
     Secret(&'static str),
-    /// There is none of this number.
+    /// There is no fact with this number.
     #[error("there is no fact {seq} in {of}")]
     NoSuchFact {
         /// The number.
         seq: Seq,
-        /// Where it was looked for.
+        /// The memory that was searched.
         of: String,
     },
-    /// A newer one has replaced it.
+    /// A newer fact has replaced it.
     #[error("fact {seq} was replaced by fact {by}")]
     Superseded {
-        /// The number.
+        /// The number of the fact.
         seq: Seq,
-        /// The newer one's.
+        /// The number of the newer fact.
         by: Seq,
     },
-    /// It was forgotten.
+    /// The fact was forgotten.
     #[error("fact {0} was forgotten")]
     Forgotten(Seq),
-    /// It is for every project already.
+    /// The fact is owner-wide already.
     #[error("fact {0} is owner-wide already")]
     OwnerWide(Seq),
 }
 
 impl MemoryError {
-    /// What kind of failure this is.
+    /// Returns the kind of the failure.
     pub fn kind(&self) -> ErrorKind {
         match self {
             Self::NoSuchFact { .. } => ErrorKind::NotFound,

@@ -1,7 +1,7 @@
-//! Remembering, correcting and forgetting.
+//! Adds, edits, accepts, promotes and forgets facts.
 //!
-//! What to write is decided from the facts as they stand and appended only if they still
-//! do, so that two writers never remember the same thing twice.
+//! Every change is decided from the current facts and appended only if they have not
+//! changed since, so that two writers never add the same fact twice.
 
 use throughline_model::{
     Body, Entry, EntryId, Fact, FactSource, Facts, GENESIS, NewEntry, PERSON, RememberedFact, Seq,
@@ -14,34 +14,34 @@ use super::fact_similarity::is_same_fact;
 use super::{Memory, MemoryError, MemoryScope, load_folded};
 use crate::{ConflictPolicy, Error, NewSession, Session};
 
-/// The longest fact, in characters. What is longer is a document.
+/// The maximum length of a fact, in characters. Anything longer is a document.
 const MAX_FACT_CHARS: usize = 2_000;
-/// How often others may write while something is being written.
+/// How often a change is retried after concurrent writes.
 const MAX_APPEND_ATTEMPTS: usize = 100;
 
-/// Something to remember.
+/// A fact to add.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NewFact {
-    /// What.
+    /// The text.
     pub text: String,
-    /// Where it was said.
+    /// The entry it comes from.
     pub source: Option<FactSource>,
-    /// Who says so: [`PERSON`], a model's name, or `extractive`.
+    /// Who states it: [`PERSON`], a model's name, or `extractive`.
     pub by: String,
-    /// Who of several people.
+    /// The author, if there are several people.
     pub author: Option<String>,
-    /// Files and folders it belongs to, relative to the project's top.
+    /// Files and folders it belongs to, relative to the project's root.
     pub files: Vec<String>,
-    /// Older facts that it replaces, besides those it contradicts.
+    /// Older facts that it replaces, in addition to those it contradicts.
     pub supersedes: Vec<Seq>,
-    /// Whether it waits for somebody's word.
+    /// Whether it is only a proposal, to be accepted by a person.
     pub proposed: bool,
-    /// Whether it is remembered even if it looks like a secret.
+    /// Whether to add it even if it looks like a secret.
     pub force: bool,
 }
 
 impl NewFact {
-    /// A fact in a person's words.
+    /// A fact stated by a person.
     pub fn from_person(text: impl Into<String>) -> Self {
         Self {
             text: text.into(),
@@ -55,7 +55,7 @@ impl NewFact {
         }
     }
 
-    /// The text as it is kept, if it can be.
+    /// Returns the text to store, or why it is not valid.
     fn validate(&self) -> Result<String, MemoryError> {
         let text = self.text.trim();
         let chars = text.chars().count();
@@ -75,70 +75,76 @@ impl NewFact {
     }
 }
 
-/// How something came to be remembered.
+/// What adding a fact did.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AddFactStatus {
-    /// It is new.
+    /// The fact is new.
     New,
-    /// It was remembered already, in these words or others.
+    /// The fact was known already, in the same or other words.
     Known,
-    /// It was proposed already, and is now accepted.
+    /// The fact was proposed already and is now accepted.
     Accepted,
 }
 
-/// Something that is remembered now, or was already.
+/// The result of adding a fact.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AddFactOutcome {
-    /// The fact.
+    /// The fact as stored.
     pub fact: Fact,
-    /// Whether it is new.
+    /// What adding it did.
     pub status: AddFactStatus,
 }
 
 impl Memory {
-    /// Remembers something, unless it is known. What it contradicts it replaces.
+    /// Adds a fact, unless it is known. It replaces the facts that it contradicts.
     pub async fn add(&self, new: NewFact) -> Result<AddFactOutcome, Error> {
         let mut added = self.add_all(&[new]).await?;
         added.pop().ok_or_else(|| MemoryError::Empty.into())
     }
 
-    /// Remembers several things in one go.
+    /// Adds several facts atomically.
     pub(super) async fn add_all(&self, new: &[NewFact]) -> Result<Vec<AddFactOutcome>, Error> {
         let write = |facts: &Facts| {
             let mut draft = Draft::after(facts);
-            let done = new.iter().map(|new| self.draft_fact(&mut draft, new));
-            let done = done.collect::<Result<Vec<_>, Error>>()?;
-            Ok((draft.entries, done))
+            let outcomes = new.iter().map(|new| self.draft_fact(&mut draft, new));
+            let outcomes = outcomes.collect::<Result<Vec<_>, Error>>()?;
+            Ok((draft.entries, outcomes))
         };
-        let (facts, done) = self.append_decided(write).await?;
-        done.into_iter()
-            .map(|(seq, how)| {
+        let (facts, outcomes) = self.append_decided(write).await?;
+        outcomes
+            .into_iter()
+            .map(|(seq, status)| {
                 Ok(AddFactOutcome {
                     fact: self.find_fact(&facts, seq)?,
-                    status: how,
+                    status,
                 })
             })
             .collect()
     }
 
-    /// What is to be written for one fact, and which fact that comes to.
+    /// Drafts the entries for one fact; returns the number of the resulting fact.
     fn draft_fact(&self, draft: &mut Draft, new: &NewFact) -> Result<(Seq, AddFactStatus), Error> {
         let text = new.validate()?;
         for seq in &new.supersedes {
             self.find_current_fact(&draft.facts, *seq)?;
         }
-        // What was once turned down or replaced is not proposed again.
-        let counts = |fact: &&Fact| new.proposed || fact.is_current();
-        let alike = |fact: &&Fact| is_same_fact(&text, &fact.text, &self.tl.similarity);
-        let known = draft.facts.iter().filter(counts).find(alike).cloned();
+        // Facts that were rejected or replaced are not proposed again.
+        let is_candidate = |fact: &&Fact| new.proposed || fact.is_current();
+        let is_same = |fact: &&Fact| is_same_fact(&text, &fact.text, &self.tl.similarity);
+        let known = draft
+            .facts
+            .iter()
+            .filter(is_candidate)
+            .find(is_same)
+            .cloned();
         let mut supersedes = new.supersedes.clone();
         let mut files = new.files.clone();
         if let Some(known) = known {
-            let brings_files = files.iter().any(|file| !known.files.contains(file));
-            if new.proposed || (!known.proposed && !brings_files) {
+            let has_new_files = files.iter().any(|file| !known.files.contains(file));
+            if new.proposed || (!known.proposed && !has_new_files) {
                 return Ok((known.seq, AddFactStatus::Known));
             }
-            if !brings_files {
+            if !has_new_files {
                 draft.push(Body::Accepted { fact: known.seq }, None);
                 return Ok((known.seq, AddFactStatus::Accepted));
             }
@@ -165,15 +171,15 @@ impl Memory {
         Ok((seq, AddFactStatus::New))
     }
 
-    /// Says a fact in other words, a person's. The old ones stay readable.
+    /// Replaces a fact by a person's wording. The old one remains in the history.
     pub async fn edit(&self, seq: Seq, text: &str, force: bool) -> Result<AddFactOutcome, Error> {
-        let said = NewFact {
+        let new_fact = NewFact {
             force,
             ..NewFact::from_person(text)
         };
         let write = |facts: &Facts| {
             let old = self.find_current_fact(facts, seq)?;
-            let text = said.validate()?;
+            let text = new_fact.validate()?;
             let mut draft = Draft::after(facts);
             if old.text == text && old.is_in_effect() {
                 return Ok((draft.entries, (seq, AddFactStatus::Known)));
@@ -189,13 +195,12 @@ impl Memory {
             let new = draft.push(Body::Remembered(Box::new(remembered)), None);
             Ok((draft.entries, (new, AddFactStatus::New)))
         };
-        let (facts, (seq, how)) = self.append_decided(write).await?;
+        let (facts, (seq, status)) = self.append_decided(write).await?;
         let fact = self.find_fact(&facts, seq)?;
-        Ok(AddFactOutcome { fact, status: how })
+        Ok(AddFactOutcome { fact, status })
     }
 
-    /// Lets a fact count no more, or turns a proposal down. Forgotten already: nothing
-    /// changes.
+    /// Forgets a fact, or rejects a proposal. Does nothing if it is forgotten already.
     pub async fn forget(&self, seq: Seq, reason: Option<&str>) -> Result<Fact, Error> {
         let write = |facts: &Facts| {
             let mut draft = Draft::after(facts);
@@ -209,7 +214,7 @@ impl Memory {
         self.find_fact(&facts, seq)
     }
 
-    /// Lets proposals count, all or none. Accepted already: nothing changes.
+    /// Accepts proposals, all or none. Does nothing for those accepted already.
     pub async fn accept(&self, seqs: &[Seq]) -> Result<Vec<Fact>, Error> {
         let write = |facts: &Facts| {
             let mut draft = Draft::after(facts);
@@ -226,37 +231,38 @@ impl Memory {
             .collect()
     }
 
-    /// Makes a project's fact one for all of the owner's projects.
+    /// Makes a project's fact owner-wide.
     pub async fn promote(&self, seq: Seq) -> Result<AddFactOutcome, Error> {
         if self.scope == MemoryScope::Owner {
             return Err(MemoryError::OwnerWide(seq).into());
         }
         let facts = self.facts().await?;
         let fact = self.find_current_fact(&facts, seq)?;
-        let here = self.session().await?.map(|session| FactSource {
+        let own_source = self.session().await?.map(|session| FactSource {
             session: session.id().clone(),
             seq,
         });
         let new = NewFact {
-            source: fact.source.clone().or(here),
+            source: fact.source.clone().or(own_source),
             by: fact.by.clone(),
             author: fact.author.clone(),
-            // It was kept once already.
+            // It has passed the check for secrets before.
             force: true,
             ..NewFact::from_person(&fact.text)
         };
         let added = self.tl.memory(MemoryScope::Owner).add(new).await?;
-        // After, not before: it is rather there twice than lost.
+        // Add before forgetting: a duplicate is better than a loss.
         self.forget(seq, Some("now owner-wide")).await?;
         Ok(added)
     }
 
-    /// Writes what is decided from the facts as they stand; gives the facts after that.
+    /// Appends what `decide` returns for the current facts, retrying if they change
+    /// meanwhile; returns the facts after the change.
     async fn append_decided<T>(
         &self,
         decide: impl Fn(&Facts) -> Result<(Vec<NewEntry>, T), Error>,
     ) -> Result<(Facts, T), Error> {
-        let mut tries = 0;
+        let mut attempts = 0;
         loop {
             let session = self.session().await?;
             let mut facts = match &session {
@@ -273,7 +279,7 @@ impl Memory {
             };
             let entries = new.into_iter().map(|new| self.stamp(new)).collect();
             let expect = Expect::At(facts.head());
-            tries += 1;
+            attempts += 1;
             match session
                 .append_all(entries, expect, ConflictPolicy::Reject)
                 .await
@@ -282,13 +288,13 @@ impl Memory {
                     appended.entries.iter().for_each(|entry| facts.apply(entry));
                     return Ok((facts, done));
                 }
-                Err(Error::Store(StoreError::Moved { .. })) if tries < MAX_APPEND_ATTEMPTS => {}
+                Err(Error::Store(StoreError::Moved { .. })) if attempts < MAX_APPEND_ATTEMPTS => {}
                 Err(error) => return Err(error),
             }
         }
     }
 
-    /// An entry of a draft as it is written: with an id, and of now.
+    /// Gives a drafted entry its id and time.
     fn stamp(&self, new: NewEntry) -> NewEntry {
         NewEntry {
             author: new.author,
@@ -296,15 +302,15 @@ impl Memory {
         }
     }
 
-    /// The session that holds it, made if it was not there.
+    /// Creates the session that holds the facts, or finds it if it exists.
     async fn create_session(&self) -> Result<Session, Error> {
         let new = NewSession {
             key: Some(self.scope.key()?),
             project: self.scope.project().cloned(),
             ..NewSession::default()
         };
-        let birth = new.into_header(&*self.tl.environment);
-        let created = self.tl.store.create(&self.tl.owner, birth).await?;
+        let header = new.into_header(&*self.tl.environment);
+        let created = self.tl.store.create(&self.tl.owner, header).await?;
         Ok(self.tl.handle(&created.record.info.id))
     }
 
@@ -313,7 +319,7 @@ impl Memory {
         fact.ok_or_else(|| self.no_such_fact(seq).into())
     }
 
-    /// A fact that is neither superseded nor forgotten.
+    /// Returns a fact that is neither superseded nor forgotten.
     fn find_current_fact(&self, facts: &Facts, seq: Seq) -> Result<Fact, Error> {
         let fact = self.find_fact(facts, seq)?;
         if let Some(by) = fact.superseded_by {
@@ -326,7 +332,7 @@ impl Memory {
     }
 }
 
-/// What is about to be written, and the facts as they would be after it.
+/// Entries to be appended, and the facts as they would be afterwards.
 struct Draft {
     facts: Facts,
     entries: Vec<NewEntry>,
@@ -340,7 +346,8 @@ impl Draft {
         }
     }
 
-    /// The number the entry will have. Its id and time come when it is written.
+    /// Adds an entry and returns its future number. Id and time are set when it is
+    /// appended.
     fn push(&mut self, body: Body, author: Option<String>) -> Seq {
         let seq = self.facts.head().next();
         let (id, at) = (

@@ -1,37 +1,39 @@
-//! Which facts come first.
+//! Ranks facts for a request.
 //!
-//! Those that belong to a file that is touched come before all others; those that belong
-//! to files nobody touches, after all others. Among equals the weight decides:
+//! Facts that belong to a touched file come first, facts that belong to other files
+//! last. Otherwise the weight decides:
 //!
 //! ```text
 //! weight = by × (1 + ln(1 + uses)) × ½ ^ (idle ÷ 30 days)
 //! ```
 //!
-//! `by` is 4 where a person said it and 1 where the program found it; `uses` is the
-//! number of sessions it was of use in; `idle` is the time since it was last used, or
-//! else since it was remembered. So a fact nobody needs loses half its weight every
-//! thirty days, until others leave no room for it in a request. It stays in the store.
+//! `by` is 4 if a person stated the fact and 1 if the program found it; `uses` is the
+//! number of sessions in which it was used; `idle` is the time since it was last used
+//! or, if never, since it was added. An unused fact thus loses half its weight every
+//! thirty days, until it no longer fits into requests. It stays in the store.
 
 use throughline_model::{Fact, Timestamp};
 
-/// How much more a person's word weighs.
+/// The weight of facts stated by people.
 const PERSON_WEIGHT: f64 = 4.0;
-/// After so long without use, a fact weighs half.
+/// The time without use after which a fact has half its weight.
 const HALF_LIFE_SECONDS: f64 = 30.0 * 24.0 * 3_600.0;
 
-/// How much a fact weighs now.
+/// Returns the current weight of a fact.
 #[allow(clippy::cast_precision_loss, reason = "a rank needs no more")]
 pub(super) fn weight(fact: &Fact, now: Timestamp) -> f64 {
-    let by = if fact.is_by_person() {
+    let author_weight = if fact.is_by_person() {
         PERSON_WEIGHT
     } else {
         1.0
     };
     let idle = now.duration_since(fact.last_relevant_at()).as_secs_f64();
-    by * (1.0 + (1.0 + fact.uses as f64).ln()) * 0.5_f64.powf(idle.max(0.0) / HALF_LIFE_SECONDS)
+    author_weight
+        * (1.0 + (1.0 + fact.uses as f64).ln())
+        * 0.5_f64.powf(idle.max(0.0) / HALF_LIFE_SECONDS)
 }
 
-/// Puts what holds the facts that matter most first.
+/// Sorts items by the rank of their facts, best first.
 pub(super) fn sort_by_rank<T>(
     items: &mut [T],
     fact: impl Fn(&T) -> &Fact,
@@ -85,7 +87,7 @@ mod tests {
     }
 
     #[test]
-    fn a_persons_word_comes_before_the_programs() {
+    fn facts_by_people_come_before_those_by_the_program() {
         let facts = vec![
             fact(1, "extractive", 90, 0, &[]),
             fact(2, PERSON, 90, 0, &[]),
@@ -94,7 +96,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_used_or_recent_comes_before_what_is_neither() {
+    fn used_and_recent_facts_come_first() {
         let facts = vec![
             fact(1, PERSON, 10, 0, &[]),
             fact(2, PERSON, 90, 0, &[]),
@@ -104,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn in_time_the_programs_fresh_finding_overtakes_a_persons_unused_word() {
+    fn a_recent_fact_by_the_program_overtakes_an_old_unused_one_by_a_person() {
         let facts = vec![
             fact(1, PERSON, 20, 0, &[]),
             fact(2, "extractive", 99, 0, &[]),
@@ -113,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn what_belongs_to_a_touched_file_comes_first_and_to_an_untouched_one_last() {
+    fn facts_of_touched_files_come_first_and_of_other_files_last() {
         let facts = vec![
             fact(1, PERSON, 99, 9, &[]),
             fact(2, "extractive", 10, 0, &["src/auth"]),

@@ -1,4 +1,4 @@
-//! Finding a fact by what it is about.
+//! Searches facts by word and meaning.
 
 use throughline_model::Fact;
 
@@ -6,10 +6,10 @@ use super::fact_words::content_words;
 use super::{Memory, fact_rank};
 use crate::Error;
 
-/// What is less like the query than this, and shares no word with it, is not found.
+/// The minimum similarity of a fact that shares no word with the query.
 const MIN_SIMILARITY: f32 = 0.4;
 
-/// A fact that was found, and how well it fits.
+/// A fact that was found, with its score.
 #[derive(Clone, Debug, PartialEq)]
 pub struct FactMatch {
     /// The fact.
@@ -19,38 +19,40 @@ pub struct FactMatch {
 }
 
 impl Memory {
-    /// The facts that count and are about this, the best first.
+    /// Returns the facts in effect that match a query, best first.
     pub async fn search(&self, query: &str) -> Result<Vec<FactMatch>, Error> {
         let mut facts = self.list().await?;
         fact_rank::sort_by_rank(&mut facts, |fact| fact, self.tl.now(), &[]);
-        let asked = content_words(query);
+        let query_words = content_words(query);
         let mut found: Vec<FactMatch> = facts
             .into_iter()
             .filter_map(|fact| {
-                let shared = word_coverage(&asked, &fact);
-                let alike = self.tl.similarity.score(query, &fact.text);
-                let fits = shared > 0.0 || alike >= MIN_SIMILARITY;
-                let score = shared.max(alike);
-                fits.then_some(FactMatch { fact, score })
+                let coverage = word_coverage(&query_words, &fact);
+                let similarity = self.tl.similarity.score(query, &fact.text);
+                let is_match = coverage > 0.0 || similarity >= MIN_SIMILARITY;
+                let score = coverage.max(similarity);
+                is_match.then_some(FactMatch { fact, score })
             })
             .collect();
-        // Stable: equals stay in the order in which they matter.
+        // Stable sort: equal scores stay ordered by rank.
         found.sort_by(|a, b| b.score.total_cmp(&a.score));
         Ok(found)
     }
 }
 
-/// How many of the words asked for are in a fact or begin one that is.
+/// Returns the share of query words that are in a fact or part of one of its words.
 #[allow(clippy::cast_precision_loss, reason = "counts of words")]
-fn word_coverage(asked: &[String], fact: &Fact) -> f32 {
-    if asked.is_empty() {
+fn word_coverage(query_words: &[String], fact: &Fact) -> f32 {
+    if query_words.is_empty() {
         return 0.0;
     }
-    let mut there = content_words(&fact.text);
-    there.extend(fact.files.iter().map(|file| file.to_lowercase()));
+    let mut fact_words = content_words(&fact.text);
+    fact_words.extend(fact.files.iter().map(|file| file.to_lowercase()));
     let has = |word: &&String| {
         let begins = |known: &String| word.chars().count() >= 3 && known.contains(word.as_str());
-        there.iter().any(|known| known == *word || begins(known))
+        fact_words
+            .iter()
+            .any(|known| known == *word || begins(known))
     };
-    asked.iter().filter(has).count() as f32 / asked.len() as f32
+    query_words.iter().filter(has).count() as f32 / query_words.len() as f32
 }

@@ -1,4 +1,4 @@
-//! Whether two facts say the same.
+//! Decides whether two facts state the same.
 
 use std::collections::HashSet;
 use std::fmt;
@@ -6,29 +6,30 @@ use std::sync::Arc;
 
 use super::fact_words::{Word, content_words, split_words};
 
-/// From here on two facts are alike.
+/// The similarity from which on two facts are the same.
 const SAME_FACT_THRESHOLD: f32 = 0.9;
-/// What the model says of two facts that are alike. Of the pairs in `pairs.rs` that differ,
-/// and by more than what is guarded against, the most alike have 0.90; losing a fact is worse
-/// than having one twice.
+/// The model's similarity for facts that are the same. Among the pairs in
+/// `similarity_corpus.rs` that differ in more than what is checked separately, the
+/// highest is 0.90. Losing a fact is worse than having it twice.
 const MODEL_SAME_THRESHOLD: f32 = 0.92;
-/// What it says of facts that have nothing to do with each other, at most.
+/// The model's highest similarity for unrelated facts.
 const MODEL_UNRELATED_THRESHOLD: f32 = 0.3;
 
 type SimilarityFn = dyn Fn(&str, &str) -> f32 + Send + Sync;
 
-/// How alike two texts are, from 0 to 1. By default, by the words they share or by what the
-/// model in the binary makes of them, whichever is more; a program may bring its own.
+/// A measure of how similar two texts are, from 0 to 1. The default is the maximum of
+/// word overlap and the similarity according to the built-in model; programs may supply
+/// their own.
 #[derive(Clone)]
 pub struct Similarity(Arc<SimilarityFn>);
 
 impl Similarity {
-    /// As this function says.
+    /// Creates a measure from a function.
     pub fn new(compare: impl Fn(&str, &str) -> f32 + Send + Sync + 'static) -> Self {
         Self(Arc::new(compare))
     }
 
-    /// How alike two texts are.
+    /// Returns how similar two texts are.
     pub fn score(&self, one: &str, other: &str) -> f32 {
         (self.0)(one, other).clamp(0.0, 1.0)
     }
@@ -42,25 +43,25 @@ impl Default for Similarity {
 
 impl fmt::Debug for Similarity {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Similar(…)")
+        f.write_str("Similarity(…)")
     }
 }
 
-/// How alike two texts are by the words they share or by what they mean, whichever is more.
+/// The maximum of word overlap and semantic similarity, scaled to the same threshold.
 fn default_similarity(one: &str, other: &str) -> f32 {
-    let meant = throughline_recall::text_similarity(one, other);
-    let meant = if meant < MODEL_SAME_THRESHOLD {
-        SAME_FACT_THRESHOLD * (meant - MODEL_UNRELATED_THRESHOLD)
+    let semantic = throughline_recall::text_similarity(one, other);
+    let semantic = if semantic < MODEL_SAME_THRESHOLD {
+        SAME_FACT_THRESHOLD * (semantic - MODEL_UNRELATED_THRESHOLD)
             / (MODEL_SAME_THRESHOLD - MODEL_UNRELATED_THRESHOLD)
     } else {
         SAME_FACT_THRESHOLD
-            + (1.0 - SAME_FACT_THRESHOLD) * (meant - MODEL_SAME_THRESHOLD)
+            + (1.0 - SAME_FACT_THRESHOLD) * (semantic - MODEL_SAME_THRESHOLD)
                 / (1.0 - MODEL_SAME_THRESHOLD)
     };
-    word_overlap(one, other).max(meant.clamp(0.0, 1.0))
+    word_overlap(one, other).max(semantic.clamp(0.0, 1.0))
 }
 
-/// Twice the words that two texts share, of all they have.
+/// Twice the number of shared content words, divided by the total (Dice coefficient).
 #[allow(clippy::cast_precision_loss, reason = "counts of words")]
 pub fn word_overlap(one: &str, other: &str) -> f32 {
     let one: HashSet<_> = content_words(one).into_iter().collect();
@@ -72,30 +73,30 @@ pub fn word_overlap(one: &str, other: &str) -> f32 {
     2.0 * one.intersection(&other).count() as f32 / all as f32
 }
 
-/// Whether two facts say the same: in the same words, or in words that are alike and tell
-/// of the same names and numbers.
+/// Returns whether two facts state the same: in the same words, or in similar words
+/// with the same names and numbers.
 ///
-/// A single word in another's place is how facts differ that are about two things, so
-/// that is never the same.
-pub(super) fn is_same_fact(one: &str, other: &str, similar: &Similarity) -> bool {
+/// Facts that differ in exactly one word are usually about two different things, so
+/// they are never considered the same.
+pub(super) fn is_same_fact(one: &str, other: &str, similarity: &Similarity) -> bool {
     let (ours, theirs) = (split_words(one), split_words(other));
     let texts =
         |words: &[Word]| -> Vec<String> { words.iter().map(|word| word.text.clone()).collect() };
     if !ours.is_empty() && texts(&ours) == texts(&theirs) {
         return true;
     }
-    let telling = |words: &[Word]| -> HashSet<String> {
-        let telling = words.iter().filter(|word| word.is_distinctive());
-        telling.map(|word| word.text.clone()).collect()
+    let distinctive = |words: &[Word]| -> HashSet<String> {
+        let distinctive = words.iter().filter(|word| word.is_distinctive());
+        distinctive.map(|word| word.text.clone()).collect()
     };
-    telling(&ours) == telling(&theirs)
+    distinctive(&ours) == distinctive(&theirs)
         && !differs_in_one_word(&ours, &theirs)
-        && similar.score(one, other) >= SAME_FACT_THRESHOLD
+        && similarity.score(one, other) >= SAME_FACT_THRESHOLD
 }
 
 fn differs_in_one_word(one: &[Word], other: &[Word]) -> bool {
-    let apart = one.iter().zip(other).filter(|(a, b)| a.text != b.text);
-    one.len() == other.len() && apart.count() == 1
+    let differing = one.iter().zip(other).filter(|(a, b)| a.text != b.text);
+    one.len() == other.len() && differing.count() == 1
 }
 
 #[cfg(test)]
@@ -104,7 +105,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_same_in_other_words_is_the_same() {
+    fn rephrased_facts_are_the_same() {
         let similar = Similarity::default();
         for (one, other) in [
             ("The port is 8080.", "the port is 8080"),
@@ -119,14 +120,14 @@ mod tests {
         }
     }
 
-    /// How many of these pairs are taken to say the same.
+    /// Returns how many of these pairs are considered the same.
     fn count_same(pairs: &[(&str, &str)], similar: &Similarity) -> usize {
         let same = |(one, other): &&(&str, &str)| is_same_fact(one, other, similar);
         pairs.iter().filter(same).count()
     }
 
     #[test]
-    fn meaning_finds_twice_what_words_find_and_takes_nothing_for_the_same_that_is_not() {
+    fn semantic_similarity_finds_twice_as_many_pairs_without_false_positives() {
         let (words, default) = (Similarity::new(word_overlap), Similarity::default());
         let found = [&words, &default].map(|similar| count_same(&SAME, similar));
         assert_eq!(found, [8, 16], "of {}", SAME.len());
@@ -135,14 +136,14 @@ mod tests {
     }
 
     #[test]
-    fn what_has_nothing_in_common_is_not_alike() {
+    fn unrelated_texts_are_not_similar() {
         assert!(default_similarity("The port is 8080", "Lunch was late on Sunday") < 0.1);
         assert!(default_similarity("", "Lunch was late") < 0.1);
         assert!(default_similarity("Redis", "Redis") > 0.99);
     }
 
     #[test]
-    fn what_differs_in_one_thing_is_not_the_same_however_alike() {
+    fn facts_that_differ_in_one_detail_are_not_the_same() {
         // As a semantic model might judge them.
         let similar = Similarity::new(|_, _| 0.99);
         for (one, other) in [

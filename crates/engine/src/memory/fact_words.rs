@@ -1,6 +1,6 @@
-//! A fact as words: what is compared when two facts are.
+//! Splits facts into normalized words, for comparing them.
 
-/// Words that say how a sentence is built and not what it is about.
+/// Words that carry grammar, not content.
 const STOP_WORDS: &[&str] = &[
     "a", "an", "the", "this", "that", "these", "those", "of", "to", "in", "on", "at", "by", "for",
     "from", "with", "and", "or", "as", "is", "are", "was", "were", "be", "been", "it", "its", "we",
@@ -8,7 +8,7 @@ const STOP_WORDS: &[&str] = &[
     "will", "should", "must", "can", "so", "if", "then", "than", "there", "what", "which", "who",
     "how", "when", "where", "why",
 ];
-/// Words that may be left out without changing what is said.
+/// Words that may be omitted without changing the meaning.
 const FILLERS: &[&str] = &[
     "a",
     "an",
@@ -25,15 +25,15 @@ const FILLERS: &[&str] = &[
     "remember",
     "today",
 ];
-/// Words that turn a sentence around.
+/// Words that negate a sentence.
 const NEGATIONS: &[&str] = &["not", "never"];
 
-/// One word.
+/// A normalized word.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Word {
-    /// In lower case, without a plural's or a verb's s.
+    /// The word in lower case, without a trailing plural or verb s.
     pub(super) text: String,
-    /// Whether it is written like a name: capitals amid a sentence, or as code is.
+    /// Whether it is written like a name: capitalized within a sentence, or as code.
     pub(super) is_name: bool,
     /// Whether it is a number, a version, a date or an amount.
     pub(super) is_number: bool,
@@ -48,20 +48,20 @@ impl Word {
         NEGATIONS.contains(&self.text.as_str())
     }
 
-    /// Whether another in its place would say something else.
+    /// Whether replacing it would change what the fact states.
     pub(super) fn is_distinctive(&self) -> bool {
         self.is_name || self.is_number || self.is_negation()
     }
 }
 
-/// The words of a text that matter, in order.
+/// Returns the significant words of a text, in order.
 pub(super) fn split_words(text: &str) -> Vec<Word> {
     let mut words: Vec<Word> = Vec::new();
     let mut starts_sentence = true;
     for token in text.split_whitespace() {
         let ends = token.trim_end_matches(['"', '\'', ')', '`']);
         let ends_sentence = ends.ends_with(['.', '!', '?']);
-        let says_is = ends.ends_with(':');
+        let is_label = ends.ends_with(':');
         let code = token.contains('`');
         let bare = token.trim_matches(|c: char| "\"'`()[]{}<>,;.!?:*…“”‘’".contains(c));
         if matches!(token, "=" | "→" | "->" | "=>") {
@@ -75,7 +75,7 @@ pub(super) fn split_words(text: &str) -> Vec<Word> {
             push_word(&mut words, part, code, starts_sentence);
             starts_sentence = false;
         }
-        if says_is && !bare.is_empty() {
+        if is_label && !bare.is_empty() {
             push_word(&mut words, "is", false, false);
         }
         starts_sentence |= ends_sentence;
@@ -101,19 +101,19 @@ fn push_word(words: &mut Vec<Word>, part: &str, code: bool, starts_sentence: boo
         words.push(plain_word("not"));
         return;
     }
-    // Writing without spaces: every sign is a word.
+    // Scripts without spaces: every character is a word.
     if base.chars().any(is_ideograph) {
         words.extend(base.chars().map(|c| plain_word(&c.to_string())));
         return;
     }
     let capital = part.chars().any(char::is_uppercase) && !starts_sentence;
     let number = is_number(base);
-    let inner = base
+    let has_inner_punctuation = base
         .trim_matches(|c: char| !c.is_alphanumeric())
         .contains(['_', '.', '/', ':', '@', '\\']);
     words.push(Word {
         text: stem(base).to_owned(),
-        is_name: !number && (capital || code || inner || base.starts_with('#')),
+        is_name: !number && (capital || code || has_inner_punctuation || base.starts_with('#')),
         is_number: number,
     });
     if negated {
@@ -133,7 +133,8 @@ fn is_ideograph(c: char) -> bool {
     matches!(u32::from(c), 0x3040..=0x30ff | 0x3400..=0x9fff | 0xac00..=0xd7af | 0xf900..=0xfaff)
 }
 
-/// `8080`, `v1.2`, `3.11`, `30s`, `$5`, `10%`, `2026-11-15`; not `#12`, which is a name.
+/// `8080`, `v1.2`, `3.11`, `30s`, `$5`, `10%`, `2026-11-15`; not `#12`, which is a
+/// name.
 fn is_number(word: &str) -> bool {
     let digits = word.trim_start_matches(['v', '$', '€', '£', '~', '<', '>', '+', '-']);
     digits.starts_with(|c: char| c.is_ascii_digit())
@@ -141,23 +142,23 @@ fn is_number(word: &str) -> bool {
         && !digits.contains(['/', '_'])
 }
 
-/// Without the s of a plural or of a verb.
+/// Removes the s of a plural or a verb.
 fn stem(word: &str) -> &str {
-    let kept = ["ss", "us", "is"].iter().any(|end| word.ends_with(end))
+    let keeps_s = ["ss", "us", "is"].iter().any(|end| word.ends_with(end))
         || !word.chars().all(char::is_alphabetic);
     match word.strip_suffix('s') {
-        Some(stem) if stem.chars().count() >= 3 && !kept => stem,
+        Some(stem) if stem.chars().count() >= 3 && !keeps_s => stem,
         _ => word,
     }
 }
 
-/// The words that say what a text is about, each once.
+/// Returns the content words of a text, each once.
 pub(super) fn content_words(text: &str) -> Vec<String> {
     let mut seen = std::collections::HashSet::new();
-    let about = split_words(text)
+    let content = split_words(text)
         .into_iter()
         .filter(|word| !word.is_stop_word());
-    about
+    content
         .map(|word| word.text)
         .filter(|word| seen.insert(word.clone()))
         .collect()
@@ -176,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn the_same_said_otherwise_has_the_same_words() {
+    fn rephrased_facts_have_the_same_words() {
         for (one, other) in [
             ("The port is 8080.", "port is 8080"),
             ("Port: 8080", "The port is 8080"),
@@ -195,13 +196,22 @@ mod tests {
 
     #[test]
     fn names_and_numbers_are_distinguished_from_words() {
-        let telling = |text: &str| -> Vec<String> {
+        let distinctive = |text: &str| -> Vec<String> {
             let words = split_words(text).into_iter().filter(Word::is_distinctive);
             words.map(|word| word.text).collect()
         };
-        assert_eq!(telling("The database is Postgres 16"), ["postgre", "16"]);
-        assert_eq!(telling("Use src/main.rs and `fmt`"), ["src/main.rs", "fmt"]);
-        assert_eq!(telling("Retry after 30s, never later"), ["30s", "never"]);
-        assert!(telling("Tests are run often").is_empty());
+        assert_eq!(
+            distinctive("The database is Postgres 16"),
+            ["postgre", "16"]
+        );
+        assert_eq!(
+            distinctive("Use src/main.rs and `fmt`"),
+            ["src/main.rs", "fmt"]
+        );
+        assert_eq!(
+            distinctive("Retry after 30s, never later"),
+            ["30s", "never"]
+        );
+        assert!(distinctive("Tests are run often").is_empty());
     }
 }

@@ -1,10 +1,10 @@
 //! Memory: facts that outlive sessions.
 //!
-//! A memory is itself a session, one a project and one an owner, with a key that nobody
-//! else can take. So stores, exports, checks and digests work for it as for any other,
-//! and what it holds is a fold of its log: [`Facts`].
+//! A memory is itself an internal session, one per project and one per owner, with a
+//! reserved key. Stores, exports, checks and digests therefore work for it as for any
+//! other session, and its facts are a fold of its log: [`Facts`].
 //!
-//! Invariant: nothing is read from or written to the memory of another project or owner.
+//! Invariant: the memory of another project or owner is neither read nor written.
 
 mod contradiction;
 mod error;
@@ -31,10 +31,10 @@ use throughline_model::{Body, Entry, Fact, Facts, Seq};
 
 use crate::{Error, Session, Throughline};
 
-/// Entries read at a time.
+/// The number of entries read at a time.
 const PAGE: usize = 1_000;
 
-/// What is remembered in one scope. Cheap to clone; holds no state.
+/// The facts of one scope. Cheap to clone; holds no state.
 #[derive(Clone, Debug)]
 pub struct Memory {
     tl: Throughline,
@@ -42,7 +42,7 @@ pub struct Memory {
 }
 
 impl Throughline {
-    /// What is remembered of a project, or for all of an owner's.
+    /// Returns the memory of a project, or the owner-wide one.
     pub fn memory(&self, scope: MemoryScope) -> Memory {
         let tl = self.clone();
         Memory { tl, scope }
@@ -50,24 +50,24 @@ impl Throughline {
 }
 
 impl Memory {
-    /// Of what.
+    /// The scope of the memory.
     pub fn scope(&self) -> &MemoryScope {
         &self.scope
     }
 
-    /// The session that holds it; none where nothing was ever remembered.
+    /// Returns the session that holds the facts; `None` if nothing was ever remembered.
     pub async fn session(&self) -> Result<Option<Session>, Error> {
         let key = self.scope.key()?;
         let (store, owner) = (&self.tl.store, &self.tl.owner);
         let found = store.find_candidates(owner, key.as_str(), 100).await?;
-        let is_it = |card: &throughline_model::SessionInfo| card.key.as_ref() == Some(&key);
+        let has_key = |info: &throughline_model::SessionInfo| info.key.as_ref() == Some(&key);
         let memory = found
             .iter()
-            .find(|found| !found.trashed && is_it(&found.info));
+            .find(|found| !found.trashed && has_key(&found.info));
         Ok(memory.map(|found| self.tl.handle(&found.info.id)))
     }
 
-    /// Everything it holds, whether or not it still stands.
+    /// Returns all facts, including forgotten and superseded ones.
     pub async fn facts(&self) -> Result<Facts, Error> {
         Ok(match self.session().await? {
             Some(session) => load_folded(&session).await?,
@@ -75,25 +75,26 @@ impl Memory {
         })
     }
 
-    /// The facts that count, oldest first.
+    /// Returns the facts in effect, oldest first.
     pub async fn list(&self) -> Result<Vec<Fact>, Error> {
         Ok(self.facts().await?.iter_in_effect().cloned().collect())
     }
 
-    /// The facts that count and belong to any of these files or folders, which are
-    /// relative to the project's top.
+    /// Returns the facts in effect that belong to any of these files or folders, which
+    /// are relative to the project's root.
     pub async fn facts_for_files(&self, files: &[String]) -> Result<Vec<Fact>, Error> {
         let facts = self.facts().await?;
         let belongs = |fact: &&Fact| fact.is_related_to(files);
         Ok(facts.iter_in_effect().filter(belongs).cloned().collect())
     }
 
-    /// The facts for a request, the best first, at most so many; `touched` are the files
-    /// it is about.
+    /// Returns the facts for a request, best first, at most `limit`; `touched` are the
+    /// files that the request is about.
     ///
-    /// First those that belong to a touched file, last those that belong to others.
-    /// Among equals by weight: four times as much where a person said it, more the more
-    /// sessions it was used in, and half as much for every thirty days without use.
+    /// Facts that belong to a touched file come first, those that belong to other files
+    /// last. Otherwise they are ordered by weight: four times as much if stated by a
+    /// person, more the more sessions they were used in, and half as much for every
+    /// thirty days without use.
     pub async fn top_facts(&self, touched: &[String], limit: usize) -> Result<Vec<Fact>, Error> {
         let mut facts = self.list().await?;
         fact_rank::sort_by_rank(&mut facts, |fact| fact, self.tl.now(), touched);
@@ -101,8 +102,8 @@ impl Memory {
         Ok(facts)
     }
 
-    /// What happened to a fact, to all that it replaced and all that replaced it; to every
-    /// fact, where none is named. Oldest first.
+    /// Returns the history of a fact, including those it replaced and those that
+    /// replaced it, or of all facts; oldest first.
     pub async fn history(&self, fact: Option<Seq>) -> Result<Vec<Entry>, Error> {
         let Some(session) = self.session().await? else {
             return match fact {
@@ -112,18 +113,18 @@ impl Memory {
         };
         let entries = read_all_entries(&session).await?;
         let Some(fact) = fact else {
-            let tells = |entry: &Entry| facts_in_entry(&entry.body, entry.seq).is_some();
-            return Ok(entries.into_iter().filter(tells).collect());
+            let mentions_facts = |entry: &Entry| facts_in_entry(&entry.body, entry.seq).is_some();
+            return Ok(entries.into_iter().filter(mentions_facts).collect());
         };
-        let story = Facts::fold(&entries).history(fact);
-        if story.is_empty() {
+        let related = Facts::fold(&entries).history(fact);
+        if related.is_empty() {
             return Err(self.no_such_fact(fact).into());
         }
-        let told = |entry: &Entry| match facts_in_entry(&entry.body, entry.seq) {
-            Some(seqs) => seqs.iter().any(|seq| story.contains(seq)),
+        let is_related = |entry: &Entry| match facts_in_entry(&entry.body, entry.seq) {
+            Some(seqs) => seqs.iter().any(|seq| related.contains(seq)),
             None => false,
         };
-        Ok(entries.into_iter().filter(told).collect())
+        Ok(entries.into_iter().filter(is_related).collect())
     }
 
     fn no_such_fact(&self, seq: Seq) -> MemoryError {
@@ -134,7 +135,7 @@ impl Memory {
     }
 }
 
-/// The facts an entry tells of, where it tells of any.
+/// Returns the facts that an entry is about, if any.
 fn facts_in_entry(body: &Body, seq: Seq) -> Option<Vec<Seq>> {
     match body {
         Body::Remembered(_) => Some(vec![seq]),
@@ -144,7 +145,7 @@ fn facts_in_entry(body: &Body, seq: Seq) -> Option<Vec<Seq>> {
     }
 }
 
-/// The facts in a memory's log.
+/// Loads the facts from a memory's log.
 async fn load_folded(session: &Session) -> Result<Facts, Error> {
     Ok(Facts::fold(&read_all_entries(session).await?))
 }

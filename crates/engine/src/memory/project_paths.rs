@@ -1,10 +1,9 @@
-//! Which files a fact belongs to, wherever a project's folder is.
+//! Converts file paths to paths relative to a project's root.
 //!
-//! Facts name files relative to the project's top; sessions name them as they please:
-//! relative to the folder they are in, or from the root. Only names are compared: the
-//! files need not be there.
+//! Facts name files relative to the project's root; sessions name them relative to
+//! their workspace or absolutely. Only names are compared: the files need not exist.
 
-/// Where a session is: its folder, and the top of its project.
+/// The workspace folder of a session and the root of its project.
 #[derive(Clone, Debug, Default)]
 pub(super) struct ProjectPaths {
     pub(super) workspace: Option<String>,
@@ -12,7 +11,7 @@ pub(super) struct ProjectPaths {
 }
 
 impl ProjectPaths {
-    /// A path relative to the project's top; none where it is outside.
+    /// Returns a path relative to the project's root; `None` if it is outside.
     pub(super) fn to_relative(&self, path: &str) -> Option<String> {
         let path = path.replace('\\', "/");
         let path = path.trim_start_matches("file://");
@@ -29,10 +28,10 @@ impl ProjectPaths {
     }
 
     fn strip_root(&self, path: &str) -> Option<String> {
-        let tops = [&self.root, &self.workspace];
-        tops.into_iter().flatten().find_map(|top| {
-            let top = normalize_path(&top.replace('\\', "/"))?;
-            match path.strip_prefix(&top)? {
+        let roots = [&self.root, &self.workspace];
+        roots.into_iter().flatten().find_map(|root| {
+            let root = normalize_path(&root.replace('\\', "/"))?;
+            match path.strip_prefix(&root)? {
                 "" => Some(".".to_owned()),
                 rest => rest.strip_prefix('/').map(ToOwned::to_owned),
             }
@@ -44,7 +43,7 @@ fn is_absolute(path: &str) -> bool {
     path.starts_with(['/', '~']) || path.chars().nth(1) == Some(':')
 }
 
-/// A path without `.` and `..`; none where it leads out of where it starts.
+/// Resolves `.` and `..`; `None` if the path leads outside of where it starts.
 fn normalize_path(path: &str) -> Option<String> {
     let mut parts: Vec<&str> = Vec::new();
     for part in path.split('/') {
@@ -65,8 +64,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_file_has_one_name_however_a_session_calls_it() {
-        let ground = ProjectPaths {
+    fn every_path_to_a_file_becomes_the_same_relative_path() {
+        let paths = ProjectPaths {
             workspace: Some("/home/ada/app/src".into()),
             root: Some("/home/ada/app".into()),
         };
@@ -78,7 +77,7 @@ mod tests {
             "/home/ada/app/./src/x/../auth.rs",
         ] {
             assert_eq!(
-                ground.to_relative(path).as_deref(),
+                paths.to_relative(path).as_deref(),
                 Some("src/auth.rs"),
                 "{path}"
             );
@@ -89,7 +88,7 @@ mod tests {
             "../../../other/x",
             "~/notes",
         ] {
-            assert_eq!(ground.to_relative(path), None, "{path}");
+            assert_eq!(paths.to_relative(path), None, "{path}");
         }
         assert_eq!(
             ProjectPaths::default().to_relative("./a/b.rs").as_deref(),

@@ -1,4 +1,4 @@
-//! What a summary found worth knowing becomes proposals in the project's memory.
+//! Proposes facts and decisions from summaries for the project's memory.
 
 use throughline_model::{Body, Entry, FactSource, Seq, detect_secret, extract_files};
 
@@ -8,20 +8,20 @@ use super::fact_similarity::is_same_fact;
 use super::{MemoryScope, NewFact};
 use crate::{Error, Session, TurnOutcome};
 
-/// The most that one summary may propose.
+/// The most proposals from one summary.
 const MAX_PROPOSALS: usize = 20;
-/// The fewest and the most words of what is worth proposing.
+/// The number of words that a proposal may have.
 const WORD_COUNTS: std::ops::RangeInclusive<usize> = 3..=60;
 
-/// What becomes of what a summary found.
+/// How to handle the facts that a summary contains.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ProposalMode {
-    /// It is proposed, and waits for a person's word.
+    /// Propose them, to be accepted by a person.
     #[default]
     Propose,
-    /// It counts at once, unless it would replace what a person said.
+    /// Accept them at once, unless they would replace what a person stated.
     Accept,
-    /// Nothing.
+    /// Ignore them.
     Off,
 }
 
@@ -38,12 +38,12 @@ impl std::str::FromStr for ProposalMode {
     }
 }
 
-/// What was proposed.
+/// The facts that were proposed.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ProposalReport {
-    /// What waits for a person's word.
+    /// Proposals to be accepted by a person.
     pub pending: Vec<Seq>,
-    /// What counts already.
+    /// Facts that were accepted at once.
     pub accepted: Vec<Seq>,
 }
 
@@ -55,30 +55,31 @@ impl ProposalReport {
 }
 
 impl Session {
-    /// Keeps what a turn leaves in memory: which facts were of use in it, and what the
-    /// summaries that were made on the way propose.
+    /// Updates the memory after a turn: records which facts were used, and proposes
+    /// those in the turn's checkpoints.
     pub async fn remember_turn(
         &self,
-        turned: &TurnOutcome,
-        how: ProposalMode,
+        outcome: &TurnOutcome,
+        mode: ProposalMode,
     ) -> Result<ProposalReport, Error> {
-        self.record_fact_use(turned).await?;
+        self.record_fact_use(outcome).await?;
         let mut proposed = ProposalReport::default();
-        for summary in &turned.checkpoints {
-            proposed.extend(self.propose_facts(summary, how).await?);
+        for summary in &outcome.checkpoints {
+            proposed.extend(self.propose_facts(summary, mode).await?);
         }
         Ok(proposed)
     }
 
-    /// Proposes the facts and decisions of a summary, by its entry, for the memory of
-    /// the session's project. Nothing where the entry is no summary or there is no
-    /// project; what is known, was turned down before, or looks like a secret is left out.
+    /// Proposes the facts and decisions of a summary entry for the memory of the
+    /// session's project. Does nothing if the entry is not a summary or the session has
+    /// no project. Facts that are known, were rejected before or look like secrets are
+    /// left out.
     pub async fn propose_facts(
         &self,
         summary: &Entry,
-        how: ProposalMode,
+        mode: ProposalMode,
     ) -> Result<ProposalReport, Error> {
-        let (Body::Checkpoint(made) | Body::Summarized(made)) = &summary.body else {
+        let (Body::Checkpoint(checkpoint) | Body::Summarized(checkpoint)) = &summary.body else {
             return Ok(ProposalReport::default());
         };
         let record = self.record().await?;
@@ -86,40 +87,44 @@ impl Session {
             .info
             .project
             .clone()
-            .filter(|_| how != ProposalMode::Off)
+            .filter(|_| mode != ProposalMode::Off)
         else {
             return Ok(ProposalReport::default());
         };
         let memory = self.tl.memory(MemoryScope::Project(project));
-        let everywhere = self.tl.memory(MemoryScope::Owner).list().await?;
-        let here = memory.list().await?;
-        let ground = self.project_paths(&record).await?;
+        let owner_facts = self.tl.memory(MemoryScope::Owner).list().await?;
+        let project_facts = memory.list().await?;
+        let paths = self.project_paths(&record).await?;
         let source = FactSource {
             session: self.id().clone(),
             seq: summary.seq,
         };
-        let known = |text: &str| {
-            everywhere
+        let is_known = |text: &str| {
+            owner_facts
                 .iter()
                 .any(|fact| is_same_fact(text, &fact.text, &self.tl.similarity))
         };
         let replaces = |text: &str| {
-            let said = here.iter().filter(|fact| fact.is_by_person());
-            said.clone().any(|fact| contradicts(text, &fact.text))
+            let by_person = project_facts.iter().filter(|fact| fact.is_by_person());
+            by_person.clone().any(|fact| contradicts(text, &fact.text))
         };
-        let texts = made.summary.facts.iter().chain(&made.summary.decisions);
+        let texts = checkpoint
+            .summary
+            .facts
+            .iter()
+            .chain(&checkpoint.summary.decisions);
         let new: Vec<NewFact> = texts
             .map(|text| text.trim())
-            .filter(|text| is_worth_proposing(text) && !known(text))
+            .filter(|text| is_worth_proposing(text) && !is_known(text))
             .take(MAX_PROPOSALS)
             .map(|text| {
-                let named = extract_files(&throughline_model::Content::text(text));
+                let files = extract_files(&throughline_model::Content::text(text));
                 NewFact {
                     source: Some(source.clone()),
-                    by: made.by.clone(),
-                    files: named
+                    by: checkpoint.by.clone(),
+                    files: files
                         .iter()
-                        .filter_map(|file| ground.to_relative(file))
+                        .filter_map(|file| paths.to_relative(file))
                         .collect(),
                     proposed: true,
                     ..NewFact::from_person(text)
@@ -135,7 +140,7 @@ impl Session {
                 continue;
             }
             let seq = added.fact.seq;
-            if how == ProposalMode::Accept && !replaces(&added.fact.text) {
+            if mode == ProposalMode::Accept && !replaces(&added.fact.text) {
                 proposed.accepted.push(seq);
             } else {
                 proposed.pending.push(seq);
@@ -148,7 +153,7 @@ impl Session {
     }
 }
 
-/// A sentence that says something, and nothing that nobody should remember.
+/// Whether a text is a statement of reasonable length without secrets.
 fn is_worth_proposing(text: &str) -> bool {
     WORD_COUNTS.contains(&text.split_whitespace().count())
         && !text.ends_with('?')

@@ -1,4 +1,4 @@
-//! Which facts a request has, and which of them were of use.
+//! Selects the facts for a request, and records which of them were used.
 
 use std::collections::HashSet;
 
@@ -17,12 +17,12 @@ use crate::{Error, RequestOptions, Session, TurnOutcome};
 
 /// The most facts in one request.
 const MAX_FACTS: usize = 200;
-/// How many of the last entries tell which files are being worked on.
+/// The number of recent entries that determine which files are touched.
 const RECENT_ENTRIES: usize = 40;
-/// What share of a fact's words is said where it is of use, in percent.
+/// The share of a fact's words that must occur for it to count as used, in percent.
 const MIN_OVERLAP_PERCENT: usize = 50;
 
-/// A fact, and the session that holds it.
+/// A fact and the memory session that holds it.
 struct ScopedFact {
     memory: SessionId,
     fact: Fact,
@@ -48,43 +48,44 @@ impl ScopedFact {
 }
 
 impl Session {
-    /// What is remembered for a request, the most important first: of the session's
-    /// project, and for all of its owner's. What a document lists already is left out.
+    /// Returns the facts for a request, most important first: those of the session's
+    /// project and the owner-wide ones, except facts that a context document already
+    /// lists.
     pub(crate) async fn find_request_facts(
         &self,
-        asking: &RequestOptions<'_>,
+        options: &RequestOptions<'_>,
         record: &Record,
         tail: &[CountedEntry],
         documents: &[ContextDocument],
     ) -> Result<Vec<FactLine>, Error> {
-        if asking.policy.shares.memory == 0 || record.info.is_internal() {
+        if options.policy.shares.memory == 0 || record.info.is_internal() {
             return Ok(Vec::new());
         }
-        let mut held = self.load_facts(record).await?;
-        let told = |fact: &Fact| {
+        let mut facts = self.load_facts(record).await?;
+        let is_listed = |fact: &Fact| {
             let item = format!("- {}", fact.text);
             let has = |document: &ContextDocument| document.text.lines().any(|line| line == item);
             documents.iter().any(has)
         };
-        held.retain(|held| !told(&held.fact));
-        let touched = if held.iter().any(|held| !held.fact.files.is_empty()) {
+        facts.retain(|scoped| !is_listed(&scoped.fact));
+        let touched = if facts.iter().any(|scoped| !scoped.fact.files.is_empty()) {
             let recent = tail[tail.len().saturating_sub(RECENT_ENTRIES)..].iter();
-            let mut named = extract_touched_files(recent.map(|counted| &counted.entry));
-            named.extend(asking.message.map(extract_files).unwrap_or_default());
-            let ground = self.project_paths(record).await?;
-            named
+            let mut named_files = extract_touched_files(recent.map(|counted| &counted.entry));
+            named_files.extend(options.message.map(extract_files).unwrap_or_default());
+            let paths = self.project_paths(record).await?;
+            named_files
                 .iter()
-                .filter_map(|path| ground.to_relative(path))
+                .filter_map(|path| paths.to_relative(path))
                 .collect()
         } else {
             Vec::new()
         };
-        fact_rank::sort_by_rank(&mut held, |held| &held.fact, self.tl.now(), &touched);
-        held.truncate(MAX_FACTS);
-        Ok(held.iter().map(ScopedFact::to_line).collect())
+        fact_rank::sort_by_rank(&mut facts, |scoped| &scoped.fact, self.tl.now(), &touched);
+        facts.truncate(MAX_FACTS);
+        Ok(facts.iter().map(ScopedFact::to_line).collect())
     }
 
-    /// The facts that count here, each once.
+    /// Loads the facts in effect for this session, without duplicates.
     async fn load_facts(&self, record: &Record) -> Result<Vec<ScopedFact>, Error> {
         let project = record.info.project.clone().map(MemoryScope::Project);
         let mut held = Vec::new();
@@ -104,13 +105,13 @@ impl Session {
         Ok(held)
     }
 
-    /// Where the session and its project are.
+    /// Returns the session's workspace and its project's root.
     pub(super) async fn project_paths(&self, record: &Record) -> Result<ProjectPaths, Error> {
         let projects = self.tl.projects().await?;
         let ours = projects
             .iter()
             .find(|project| Some(&project.id) == record.info.project.as_ref());
-        let folder = |mark: &ProjectMarker| match mark {
+        let folder = |marker: &ProjectMarker| match marker {
             ProjectMarker::Folder(path) => Some(path.clone()),
             _ => None,
         };
@@ -120,34 +121,36 @@ impl Session {
         })
     }
 
-    /// Counts the facts that a turn made use of: those that were in its request and that
-    /// the question or the answer is about. Each counts once a session.
-    pub async fn record_fact_use(&self, turned: &TurnOutcome) -> Result<(), Error> {
-        let Some(section) = turned.request.section(SectionName::Memory) else {
+    /// Records which facts a turn used: those in its request that the question or the
+    /// answer is about. Each counts once per session.
+    pub async fn record_fact_use(&self, outcome: &TurnOutcome) -> Result<(), Error> {
+        let Some(section) = outcome.request.section(SectionName::Memory) else {
             return Ok(());
         };
         if section.entries.is_empty() {
             return Ok(());
         }
-        let question = turned
+        let question = outcome
             .request
             .messages
             .iter()
             .rfind(|message| message.role == Role::User);
-        let answer = turned.answer.as_ref().and_then(Entry::message);
-        let said: Vec<&Content> = [question.map(|m| &m.content), answer.map(|m| &m.content)]
+        let answer = outcome.answer.as_ref().and_then(Entry::message);
+        let contents: Vec<&Content> = [question.map(|m| &m.content), answer.map(|m| &m.content)]
             .into_iter()
             .flatten()
             .collect();
         let record = self.record().await?;
-        let ground = self.project_paths(&record).await?;
-        let named = said.iter().flat_map(|content| extract_files(content));
-        let touched: Vec<String> = named.filter_map(|path| ground.to_relative(&path)).collect();
-        let texts: Vec<String> = said
+        let paths = self.project_paths(&record).await?;
+        let named_files = contents.iter().flat_map(|content| extract_files(content));
+        let touched: Vec<String> = named_files
+            .filter_map(|path| paths.to_relative(&path))
+            .collect();
+        let texts: Vec<String> = contents
             .iter()
             .map(|content| content.to_text().into_owned())
             .collect();
-        let about = content_words(&texts.join("\n"));
+        let message_words = content_words(&texts.join("\n"));
 
         let project = record.info.project.clone().map(MemoryScope::Project);
         for scope in project.into_iter().chain([MemoryScope::Owner]) {
@@ -156,14 +159,14 @@ impl Session {
                 continue;
             };
             let sent = |seq: Seq| {
-                let is_it = |place: &EntryRef| place.session == *session.id() && place.seq == seq;
-                section.entries.iter().any(is_it)
+                let is_fact = |entry: &EntryRef| entry.session == *session.id() && entry.seq == seq;
+                section.entries.iter().any(is_fact)
             };
             let facts = super::load_folded(&session).await?;
             let used: Vec<Seq> = facts
                 .iter_in_effect()
                 .filter(|fact| sent(fact.seq) && !facts.was_used_in(fact.seq, self.id()))
-                .filter(|fact| fact.matches_paths(&touched) || is_relevant(fact, &about))
+                .filter(|fact| fact.matches_paths(&touched) || is_relevant(fact, &message_words))
                 .map(|fact| fact.seq)
                 .collect();
             if !used.is_empty() {
@@ -178,9 +181,12 @@ impl Session {
     }
 }
 
-/// Whether what was said is about a fact: most of its words were said.
-fn is_relevant(fact: &Fact, about: &[String]) -> bool {
+/// Whether a message is about a fact: it contains most of the fact's words.
+fn is_relevant(fact: &Fact, message_words: &[String]) -> bool {
     let words = content_words(&fact.text);
-    let said = words.iter().filter(|word| about.contains(word)).count();
-    said >= words.len().min(2) && said > 0 && said * 100 >= words.len() * MIN_OVERLAP_PERCENT
+    let shared = words
+        .iter()
+        .filter(|word| message_words.contains(word))
+        .count();
+    shared >= words.len().min(2) && shared > 0 && shared * 100 >= words.len() * MIN_OVERLAP_PERCENT
 }

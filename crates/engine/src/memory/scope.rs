@@ -1,37 +1,37 @@
-//! Whose memory: a project's, or its owner's.
+//! The scope of a memory: one project, or all projects of an owner.
 
 use std::fmt;
 
 use throughline_model::{Digest, IdError, Key, ProjectId};
 
-/// Of what something is remembered. The owner is the one of the [`Throughline`](crate::Throughline).
+/// The scope of a memory. The owner is that of the [`Throughline`](crate::Throughline).
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum MemoryScope {
-    /// Of one project, for all its sessions and agents.
+    /// One project, for all its sessions and agents.
     Project(ProjectId),
-    /// For all sessions of an owner, whatever the project.
+    /// All sessions of an owner, whatever the project.
     Owner,
 }
 
 impl MemoryScope {
-    /// The key of the session that holds it.
+    /// The key of the session that holds the memory.
     pub(super) fn key(&self) -> Result<Key, IdError> {
-        let own = Key::INTERNAL_PREFIX;
+        let prefix = Key::INTERNAL_PREFIX;
         match self {
-            Self::Owner => format!("{own}memory:owner").parse(),
+            Self::Owner => format!("{prefix}memory:owner").parse(),
             Self::Project(id) => {
-                let key = format!("{own}memory:project:{id}");
+                let key = format!("{prefix}memory:project:{id}");
                 if key.chars().count() <= Key::MAX {
                     return key.parse();
                 }
-                // A path may be longer than a key; its digest stands for it.
+                // A path may be too long for a key; its digest is used instead.
                 let digest = Digest::of(id.as_str().as_bytes());
-                format!("{own}memory:project:#{digest}").parse()
+                format!("{prefix}memory:project:#{digest}").parse()
             }
         }
     }
 
-    /// The project, where it is one's.
+    /// The project, if the scope is one.
     pub fn project(&self) -> Option<&ProjectId> {
         match self {
             Self::Project(id) => Some(id),
@@ -54,7 +54,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_project_has_a_key_of_its_own_however_long_its_path() {
+    fn every_project_has_its_own_key_however_long_its_path() {
         let long = |end: &str| format!("dir:/{}/{end}", "x".repeat(2_000));
         let key = |id: &str| MemoryScope::Project(id.parse().unwrap()).key().unwrap();
         assert_eq!(key("dir:/a").as_str(), "throughline:memory:project:dir:/a");

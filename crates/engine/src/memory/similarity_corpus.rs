@@ -1,7 +1,7 @@
-//! Pairs of facts as people write them, by which likeness is judged: those that say the
-//! same, and those that do not.
+//! Pairs of facts as people write them, to test the similarity measure: same and
+//! different.
 
-/// Either could be forgotten and nothing would be lost.
+/// Pairs that state the same: either fact could be forgotten without losing anything.
 pub(super) const SAME: [(&str, &str); 48] = [
     (
         "Migrations are run by hand before every deploy",
@@ -182,7 +182,7 @@ pub(super) const SAME: [(&str, &str); 48] = [
     ),
 ];
 
-/// Each says something of its own.
+/// Pairs that state different things.
 pub(super) const DIFFERENT: [(&str, &str); 56] = [
     (
         "The cache is cleared before a release",

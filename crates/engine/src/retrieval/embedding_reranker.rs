@@ -1,7 +1,7 @@
-//! Embeddings over the network, as what compares hits again.
+//! Reranks hits by the similarity of embeddings from a provider.
 //!
-//! The question and what was found are sent to the provider, and nothing else. The vectors
-//! of both are kept, so that each text is sent once.
+//! Only the query and the hits are sent to the provider. Their vectors are cached, so
+//! that each text is sent once.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use throughline_recall::{
     OwnerEncodingCache, QuantizedRows, RerankError, RerankPassage, RerankQuery, Reranker,
 };
 
-/// A provider's embeddings.
+/// A reranker that uses a provider's embeddings.
 #[derive(Debug)]
 pub struct EmbeddingReranker {
     name: String,
@@ -19,13 +19,13 @@ pub struct EmbeddingReranker {
 }
 
 impl EmbeddingReranker {
-    /// Those of a provider made with [`Provider::embedding`].
+    /// Creates a reranker from a provider made with [`Provider::for_embeddings`].
     ///
-    /// Comparing needs a tokio runtime with I/O and time.
+    /// Scoring needs a tokio runtime with I/O and time enabled.
     pub fn new(provider: Provider) -> Self {
-        let at = provider.endpoint();
+        let endpoint = provider.endpoint();
         Self {
-            name: format!("{}/{}", at.provider, at.model),
+            name: format!("{}/{}", endpoint.provider, endpoint.model),
             provider,
         }
     }
@@ -37,22 +37,22 @@ impl Reranker for EmbeddingReranker {
     }
 
     fn digest(&self) -> Digest {
-        let at = self.provider.endpoint();
-        Digest::of(format!("{} {}", at.base_url, at.model).as_bytes())
+        let endpoint = self.provider.endpoint();
+        Digest::of(format!("{} {}", endpoint.base_url, endpoint.model).as_bytes())
     }
 
     fn score_passages(
         &self,
         question: &RerankQuery<'_>,
         passages: &[RerankPassage<'_>],
-        kept: &OwnerEncodingCache<'_>,
-        within: Duration,
+        cache: &OwnerEncodingCache<'_>,
+        timeout: Duration,
     ) -> Result<Vec<f32>, RerankError> {
         let mut texts = vec![question.text.to_owned()];
         texts.extend(passages.iter().map(passage_text));
         let mut all: Vec<Option<QuantizedRows>> = texts
             .iter()
-            .map(|text| kept.get(text.as_bytes()).filter(|rows| rows.len() == 1))
+            .map(|text| cache.get(text.as_bytes()).filter(|rows| rows.len() == 1))
             .collect();
         let mut new: Vec<String> = Vec::new();
         for (text, known) in texts.iter().zip(&all) {
@@ -61,15 +61,15 @@ impl Reranker for EmbeddingReranker {
             }
         }
         if !new.is_empty() {
-            let made = self.embed(new.clone(), within)?;
-            kept.put(
+            let embedded = self.embed(new.clone(), timeout)?;
+            cache.put(
                 new.iter()
-                    .zip(&made)
+                    .zip(&embedded)
                     .map(|(text, rows)| (text.as_bytes(), rows)),
             );
             for (text, slot) in texts.iter().zip(&mut all) {
                 if let (None, Some(at)) = (&slot, new.iter().position(|other| other == text)) {
-                    *slot = made.get(at).cloned();
+                    *slot = embedded.get(at).cloned();
                 }
             }
         }
@@ -77,28 +77,28 @@ impl Reranker for EmbeddingReranker {
             Some(rows) => rows.values().collect(),
             None => Vec::new(),
         });
-        let asked: Vec<f32> = vectors.next().unwrap_or_default();
-        let likeness = |one: Vec<f32>| -> Result<f32, RerankError> {
-            if one.len() != asked.len() {
-                return Err("its vectors have another length than before".into());
+        let query_vector: Vec<f32> = vectors.next().unwrap_or_default();
+        let similarity = |vector: Vec<f32>| -> Result<f32, RerankError> {
+            if vector.len() != query_vector.len() {
+                return Err("its vectors differ in length from the cached ones".into());
             }
-            Ok(one.iter().zip(&asked).map(|(x, y)| x * y).sum())
+            Ok(vector.iter().zip(&query_vector).map(|(x, y)| x * y).sum())
         };
-        vectors.map(likeness).collect()
+        vectors.map(similarity).collect()
     }
 }
 
 impl EmbeddingReranker {
-    /// The vectors of texts, each of length one.
+    /// Returns the normalized embedding of each text.
     fn embed(
         &self,
         texts: Vec<String>,
-        within: Duration,
+        timeout: Duration,
     ) -> Result<Vec<QuantizedRows>, RerankError> {
         let runtime = tokio::runtime::Handle::try_current()?;
-        let asked = async { tokio::time::timeout(within, self.provider.embed(texts)).await };
-        let vectors = runtime.block_on(asked).map_err(|_| {
-            let seconds = within.as_secs_f32();
+        let request = async { tokio::time::timeout(timeout, self.provider.embed(texts)).await };
+        let vectors = runtime.block_on(request).map_err(|_| {
+            let seconds = timeout.as_secs_f32();
             format!("it took longer than {seconds} s")
         })??;
         let rows = vectors.into_iter().map(|mut vector| {
@@ -112,10 +112,10 @@ impl EmbeddingReranker {
     }
 }
 
-/// What is sent of a passage: who said what.
+/// The text of a passage to embed, with its author.
 fn passage_text(passage: &RerankPassage<'_>) -> String {
     match (passage.author, passage.text.trim()) {
-        // Providers refuse a text without anything in it.
+        // Providers reject empty texts.
         (None, "") => "…".to_owned(),
         (None, text) => text.to_owned(),
         (Some(author), text) => format!("{author}: {text}"),

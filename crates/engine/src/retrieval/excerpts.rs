@@ -1,4 +1,4 @@
-//! What was said before that bears on a message: for the request, and for quoting.
+//! Finds earlier messages that are relevant to a new one, for requests and for quoting.
 
 use std::collections::HashSet;
 use std::time::Duration;
@@ -13,42 +13,42 @@ use throughline_store::{Change, ChangeKind, Position, ReadRange};
 use super::{CachedSearch, IndexWait};
 use crate::{Error, RequestOptions, Session};
 
-/// How many are looked for: more than fit into any request.
+/// The number of hits searched for: more than fit into any request.
 const MAX_HITS: usize = 80;
-/// How many where most of those say the same.
+/// The number of hits if most of them are duplicates.
 const MAX_HITS_WITH_DUPLICATES: usize = 2_000;
-/// How many are told what was said just before them.
+/// The number of excerpts that include the preceding message.
 const EXCERPTS_WITH_LEAD: usize = 4;
-/// How many are quoted to a person.
+/// The number of passages quoted to a user.
 const MAX_QUOTES: usize = 3;
-/// How long the index may keep a request waiting.
+/// How long a request waits for the index.
 const INDEX_WAIT: IndexWait = IndexWait::For(Duration::from_millis(1_500));
-/// So much at most may have been said that the index lacks: in changes, and in bytes.
+/// The most changes and bytes that the index may lag behind for a request not to wait.
 const MAX_UNINDEXED_CHANGES: usize = 16;
 const MAX_UNINDEXED_BYTES: usize = 8_000;
-/// From this position on an index is large.
+/// From this position on an index counts as large.
 const LARGE_INDEX: u64 = 1_000;
-/// How much of a passage an excerpt has, in characters.
+/// The maximum length of an excerpt, in characters.
 const MAX_EXCERPT_CHARS: usize = 1_200;
 
-/// What of the last things said in a session the index may lack: it is not waited for
-/// then, and gets them while the question is answered.
+/// Which of a session's latest messages the index may lack. The request then does not
+/// wait for the index, which is updated while the question is answered.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum StalenessTolerance {
-    /// So many bytes, which are in view of whoever is asked.
+    /// This many bytes, which the request contains anyway.
     VisibleBytes(usize),
-    /// What the offline agent said, which is not quoted again.
+    /// Answers of the offline agent, which are not quoted.
     OfflineAnswers,
 }
 
 impl StalenessTolerance {
-    /// What a request shows anyway.
-    pub(crate) fn for_request(asking: &RequestOptions<'_>) -> Self {
-        Self::VisibleBytes(match asking.policy.keep {
-            // It may show no message at all.
+    /// Returns the tolerance for a request: what it contains anyway.
+    pub(crate) fn for_request(options: &RequestOptions<'_>) -> Self {
+        Self::VisibleBytes(match options.policy.keep {
+            // The request may contain no message at all.
             Retention::Messages { .. } => 0,
-            // About a quarter of it.
-            _ => usize::try_from(asking.token_budget()).unwrap_or(MAX_UNINDEXED_BYTES),
+            // About a quarter of the budget, since a token has about four bytes.
+            _ => usize::try_from(options.token_budget()).unwrap_or(MAX_UNINDEXED_BYTES),
         })
     }
 
@@ -68,15 +68,15 @@ impl StalenessTolerance {
 }
 
 impl Session {
-    /// What was said before in this project that bears on a text, the best first; not
+    /// Finds excerpts in this project that are relevant to a text, best first, except
     /// what the model sees anyway.
     pub(crate) async fn find_excerpts(
         &self,
         text: &str,
         record: &Record,
-        may_lack: StalenessTolerance,
+        tolerance: StalenessTolerance,
     ) -> Result<Vec<Excerpt>, Error> {
-        let hits = self.find_relevant(text, record, may_lack).await?;
+        let hits = self.find_relevant(text, record, tolerance).await?;
         let mut excerpts = Vec::with_capacity(hits.len());
         for (index, hit) in hits.into_iter().enumerate() {
             let lead = if index < EXCERPTS_WITH_LEAD {
@@ -100,7 +100,7 @@ impl Session {
         Ok(excerpts)
     }
 
-    /// What was said before in this project that bears on a text, for a person to read.
+    /// Finds quotes in this project that are relevant to a text, for a user to read.
     pub(crate) async fn find_quotes(
         &self,
         text: &str,
@@ -111,11 +111,11 @@ impl Session {
             .find_relevant(text, &record, StalenessTolerance::OfflineAnswers)
             .await?;
         let mut quotes = Vec::new();
-        // What merely stands beside something that bears on it is no answer.
-        let bears = |hit: &&Hit| !hit.snippet.marks.is_empty() && hit.score_parts.late > 0.35;
-        for hit in hits.iter().filter(bears).take(MAX_QUOTES) {
-            let known = crate::throughline::find_record(&self.tl, &hit.session).await?;
-            let title = known
+        // A passage that was found only because of its neighbors is not an answer.
+        let is_relevant = |hit: &&Hit| !hit.snippet.marks.is_empty() && hit.score_parts.late > 0.35;
+        for hit in hits.iter().filter(is_relevant).take(MAX_QUOTES) {
+            let record = crate::throughline::find_record(&self.tl, &hit.session).await?;
+            let title = record
                 .as_ref()
                 .map_or(hit.session.as_str(), |record| record.info.title());
             quotes.push(OfflineExcerpt {
@@ -132,14 +132,14 @@ impl Session {
         Ok(quotes)
     }
 
-    /// The passages that bear on a text.
+    /// Finds the passages that are relevant to a text.
     async fn find_relevant(
         &self,
         text: &str,
         record: &Record,
-        may_lack: StalenessTolerance,
+        tolerance: StalenessTolerance,
     ) -> Result<Vec<Hit>, Error> {
-        // "And now?" bears on nothing but what was said last.
+        // A text such as "And now?" refers only to the preceding messages.
         if !has_searchable_words(text) {
             return Ok(Vec::new());
         }
@@ -151,39 +151,40 @@ impl Session {
             limit: MAX_HITS,
             ..Query::new(text, scope)
         };
-        // Not fatal: one that cannot be read is made anew below.
+        // Not fatal: an unreadable index is rebuilt below.
         if !self.tl.is_index_consistent().await.unwrap_or(true) {
             self.tl.catch_up(INDEX_WAIT, &mut |_, _| {}).await?;
         }
-        let lately = self.tl.index.cached_search(&query, at);
-        let watermark = match &lately {
-            Some(lately) => lately.watermark,
-            // One that cannot be read is made anew below.
+        let cached = self.tl.index.cached_search(&query, at);
+        let watermark = match &cached {
+            Some(cached) => cached.watermark,
+            // An unreadable index is rebuilt below.
             None => self.tl.watermark().await.unwrap_or_default(),
         };
-        let enough = self.is_fresh_enough(watermark, text, may_lack).await?;
-        match lately {
-            Some(mut lately) if enough => {
-                self.tl.drop_stale_hits_if_local(&mut lately.hits).await?;
-                return Ok(lately.hits);
+        let is_fresh = self.is_fresh_enough(watermark, text, tolerance).await?;
+        match cached {
+            Some(mut cached) if is_fresh => {
+                self.tl.drop_stale_hits_if_local(&mut cached.hits).await?;
+                return Ok(cached.hits);
             }
-            _ if enough => {}
+            _ if is_fresh => {}
             _ => {
                 self.tl.catch_up(INDEX_WAIT, &mut |_, _| {}).await?;
             }
         }
         let mut found = self.search_for_request(&query).await?;
-        let all = found.hits.len() < MAX_HITS;
+        let is_complete = found.hits.len() < MAX_HITS;
         deduplicate_hits(&mut found.hits, text);
-        if !all && found.hits.len() < MAX_QUOTES {
+        if !is_complete && found.hits.len() < MAX_QUOTES {
             query.limit = MAX_HITS_WITH_DUPLICATES;
             found = self.search_for_request(&query).await?;
             deduplicate_hits(&mut found.hits, text);
             found.hits.truncate(MAX_HITS);
             query.limit = MAX_HITS;
         }
-        if enough {
-            // Not before: what is found must not depend on how far it has got.
+        if is_fresh {
+            // Only after the search: the results must not depend on the progress of the
+            // update.
             self.tl.catch_up_in_background();
         }
         let mut hits = found.hits;
@@ -199,12 +200,13 @@ impl Session {
         Ok(hits)
     }
 
-    /// Whether the index has everything but the text itself and what it may lack.
+    /// Returns whether the index lacks nothing but the text itself and what is
+    /// tolerated.
     async fn is_fresh_enough(
         &self,
         watermark: Position,
         text: &str,
-        may_lack: StalenessTolerance,
+        tolerance: StalenessTolerance,
     ) -> Result<bool, Error> {
         let since = self
             .tl
@@ -212,50 +214,53 @@ impl Session {
             .changes(watermark, MAX_UNINDEXED_CHANGES + 1)
             .await?;
         let mut bytes = 0;
-        let mut may_wait = |change: &Change| {
-            let here = change.owner == self.reference.owner && change.session == *self.id();
-            here && match &change.kind {
-                ChangeKind::Created => true,
-                ChangeKind::Appended(stored) => stored.decode().is_ok_and(|entry| {
-                    entry.message().is_none_or(|message| {
-                        bytes += stored.payload.len();
-                        may_lack.allows(message) || message.content.to_text().trim() == text.trim()
-                    })
-                }),
-                _ => false,
-            }
+        let mut is_tolerated = |change: &Change| {
+            let is_own = change.owner == self.reference.owner && change.session == *self.id();
+            is_own
+                && match &change.kind {
+                    ChangeKind::Created => true,
+                    ChangeKind::Appended(stored) => stored.decode().is_ok_and(|entry| {
+                        entry.message().is_none_or(|message| {
+                            bytes += stored.payload.len();
+                            tolerance.allows(message)
+                                || message.content.to_text().trim() == text.trim()
+                        })
+                    }),
+                    _ => false,
+                }
         };
         if since.is_empty() {
             return Ok(true);
         }
-        // A small index is fed in no time, and each passage changes which words are rare.
-        let all = watermark.0 >= LARGE_INDEX && since.len() <= MAX_UNINDEXED_CHANGES;
-        Ok(all && since.iter().all(&mut may_wait) && bytes <= may_lack.max_bytes())
+        // A small index is updated quickly, and every passage affects which words are
+        // rare.
+        let is_small_gap = watermark.0 >= LARGE_INDEX && since.len() <= MAX_UNINDEXED_CHANGES;
+        Ok(is_small_gap && since.iter().all(&mut is_tolerated) && bytes <= tolerance.max_bytes())
     }
 
     async fn search_for_request(&self, query: &Query) -> Result<QueryResults, Error> {
         self.tl
-            .search_index(query.clone(), |within| within.request)
+            .search_index(query.clone(), |budget| budget.request)
             .await
     }
 
-    /// This session, and the others of its project.
+    /// The log ranges of this session and of the others in its project.
     async fn project_ranges(&self, record: &Record) -> Result<Vec<SessionRange>, Error> {
-        let mut stretches = self.log_ranges().await?;
+        let mut ranges = self.log_ranges().await?;
         if let Some(project) = &record.info.project {
             let sessions = self.tl.list_project_sessions(project).await?;
-            // All of a session has in it what was shared of it.
+            // A whole session includes the range of it that forks share.
             let whole: HashSet<&SessionId> = sessions.iter().collect();
-            stretches.retain(|stretch| !whole.contains(&stretch.session));
-            stretches.extend(sessions.iter().map(|session| SessionRange {
+            ranges.retain(|range| !whole.contains(&range.session));
+            ranges.extend(sessions.iter().map(|session| SessionRange {
                 session: session.clone(),
                 to: None,
             }));
         }
-        Ok(stretches)
+        Ok(ranges)
     }
 
-    /// What was said just before a hit, and by whom.
+    /// Returns the author and text of the message before a hit.
     async fn preceding_message(&self, hit: &Hit) -> Result<Option<(String, String)>, Error> {
         let Some(before) = hit.seq.0.checked_sub(1).filter(|seq| *seq > 0) else {
             return Ok(None);
@@ -264,22 +269,22 @@ impl Session {
         let session = self.tl.handle(&hit.session);
         let read = match session.read(ReadRange::between(seq, seq, 1)).await {
             Ok(mut page) => page.pop(),
-            // Gone since, or into the trash.
+            // Removed or trashed meanwhile.
             Err(_) => None,
         };
         Ok(read.as_ref().and_then(Entry::message).map(|message| {
             let author = read.as_ref().and_then(|entry| entry.author.as_deref());
-            let said = redact(&message.content.to_text()).into_owned();
-            (speaker(author, message.role), said)
+            let text = redact(&message.content.to_text()).into_owned();
+            (speaker(author, message.role), text)
         }))
     }
 }
 
-/// Leaves out the message itself, which is in the index by now and may have been asked
-/// before; what was said twice is told once, as it was said last.
+/// Removes the message itself, which may be indexed by now or have been asked before,
+/// and repeated texts, keeping the first hit of each.
 fn deduplicate_hits(hits: &mut Vec<Hit>, message: &str) {
-    let mut told = HashSet::from([message.trim().to_owned()]);
-    hits.retain(|hit| told.insert(hit.text.trim().to_owned()));
+    let mut seen = HashSet::from([message.trim().to_owned()]);
+    hits.retain(|hit| seen.insert(hit.text.trim().to_owned()));
 }
 
 fn speaker(author: Option<&str>, role: Role) -> String {
@@ -290,7 +295,7 @@ fn speaker(author: Option<&str>, role: Role) -> String {
     }
 }
 
-/// The beginning of a long text, whole words.
+/// Truncates a long text at a word boundary.
 fn truncate_text(text: &str) -> String {
     let text = text.trim();
     if text.chars().count() <= MAX_EXCERPT_CHARS {

@@ -1,9 +1,10 @@
-//! Whether the index was made from what the store holds.
+//! Checks that the index was built from what the store contains.
 //!
-//! A store can move back in time: a backup is restored, a file is copied over, a write-ahead
-//! log is lost. The index then tells of entries that are gone, and takes new ones at the same
-//! positions for known. Its anchors are compared with the store before it is trusted, and
-//! hits with the entries they were made from before they are shown.
+//! A store can move back in time: a backup is restored, a file is copied over, a
+//! write-ahead log is lost. The index would then return entries that no longer exist,
+//! and treat new entries at the same positions as indexed. Therefore its anchors are
+//! compared with the store before it is used, and hits with their entries before they
+//! are returned.
 
 use std::sync::{Arc, PoisonError};
 
@@ -16,19 +17,20 @@ use super::{IndexRebuild, IndexWait, run_index_task};
 use crate::{Error, Throughline};
 
 impl Throughline {
-    /// How far the index goes, and what it was made from.
+    /// Returns how far the index goes and what it was built from.
     pub(super) async fn index_state(&self) -> Result<IndexState, Error> {
-        let shelf = Arc::clone(&self.index);
-        run_index_task(move || Ok(shelf.open_index()?.as_index().state()?)).await
+        let index = Arc::clone(&self.index);
+        run_index_task(move || Ok(index.open_index()?.as_index().state()?)).await
     }
 
-    /// Whether the store still has the changes the index was made from.
+    /// Returns whether the store still has the changes that the index was built from.
     ///
-    /// All anchors are compared once a process, and then the newest: a store that moves back
-    /// while it is open has no change there, or another. What is gone says nothing.
+    /// All anchors are compared once per process, later only the newest: if a store
+    /// moves back while it is open, the newest change is missing or different. A change
+    /// that was removed from the store is not a mismatch.
     pub(super) async fn is_index_consistent(&self) -> Result<bool, Error> {
         let state = self.index_state().await?;
-        // In this order: another process may append and feed between the two.
+        // The index before the store: another process may append and index in between.
         let is_first = !self.index.is_verified();
         let compared = if is_first { state.anchors.len() } else { 1 };
         let matches = self.has_anchors(&state, compared).await?;
@@ -38,7 +40,8 @@ impl Throughline {
         Ok(matches)
     }
 
-    /// Whether the store goes as far as an index, and has the newest of its anchors.
+    /// Returns whether the store goes as far as the index and has the newest `compared`
+    /// anchors.
     pub(crate) async fn has_anchors(
         &self,
         state: &IndexState,
@@ -56,9 +59,9 @@ impl Throughline {
         Ok(true)
     }
 
-    /// Takes out hits whose entries are gone or say something else; tells whether there
-    /// were any. The index of a store on a server is compared by its anchors only: every
-    /// hit would be a request.
+    /// Removes hits whose entries no longer exist or differ; returns whether there were
+    /// any. With a store on a server only the anchors are compared, because every hit
+    /// would cost a request.
     pub(super) async fn drop_stale_hits(&self, hits: &mut Vec<Hit>) -> Result<bool, Error> {
         if !self.index.is_local() && self.index.postgres.is_none() {
             return Ok(false);
@@ -70,8 +73,8 @@ impl Throughline {
         Ok(hits.len() < all)
     }
 
-    /// The same where reading an entry costs next to nothing. In a database every one is a
-    /// trip, and a request only searches what the index and the store agree on.
+    /// Removes stale hits if reading entries is cheap. In a database every read is a
+    /// round trip, and requests search only what index and store agree on.
     pub(super) async fn drop_stale_hits_if_local(
         &self,
         hits: &mut Vec<Hit>,
@@ -88,26 +91,26 @@ impl Throughline {
         let stored = match self.store.read_stored(&session, read).await {
             Ok(mut page) => page.pop(),
             Err(StoreError::NoSuchSession(_)) => None,
-            // A fork shows what it shares with a session in the trash; other errors are
-            // told when the entry is read.
+            // A fork may share entries with a session in the trash; other errors are
+            // reported when the entry is read.
             Err(_) => return Ok(true),
         };
         let Some(entry) = stored.and_then(|stored| stored.decode().ok()) else {
             return Ok(false);
         };
-        let place = EntryLocation {
+        let location = EntryLocation {
             position: 0,
             owner: &self.owner,
             session: &hit.session,
             origin: None,
         };
-        Ok(to_passage(&entry, place).is_some_and(|passage| passage.text == hit.text))
+        Ok(to_passage(&entry, location).is_some_and(|passage| passage.text == hit.text))
     }
 
-    /// Has the index rebuilt because it was made from another history of the store.
-    pub(super) async fn rebuild_mismatched_index(&self, patience: IndexWait) -> Result<(), Error> {
+    /// Rebuilds an index that was built from another history of the store.
+    pub(super) async fn rebuild_mismatched_index(&self, wait: IndexWait) -> Result<(), Error> {
         self.discard_index(IndexRebuild::Mismatch).await?;
-        self.catch_up(patience, &mut |_, _| {}).await?;
+        self.catch_up(wait, &mut |_, _| {}).await?;
         Ok(())
     }
 }

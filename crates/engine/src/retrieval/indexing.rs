@@ -1,4 +1,4 @@
-//! Feeding the index what was appended since.
+//! Updates the index from the store's change feed.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -13,59 +13,59 @@ use super::passages::{EntryLocation, to_passage};
 use super::{IndexRebuild, is_busy, needs_rebuild, run_blocking, run_index_task};
 use crate::{Error, Throughline};
 
-/// Changes fed at once: a commit each, so few of them.
+/// The most changes per batch. Each batch is one commit, so batches are large.
 const BATCH_CHANGES: usize = 4_000;
-/// And about how many bytes of them: what a tool answered may be large.
+/// The approximate maximum of bytes per batch: tool results can be large.
 const BATCH_BYTES: usize = 8 << 20;
-/// Changes read at once.
+/// The number of changes read at a time.
 const PAGE: usize = 250;
-/// How often another process is looked after that feeds the index.
+/// How often to check on another process that is updating the index.
 const POLL_INTERVAL: Duration = Duration::from_millis(15);
 
-/// How often an index is rebuilt before its error is told.
+/// How often an index is rebuilt before its error is returned.
 const MAX_REBUILDS: u32 = 2;
 
-/// How long whoever is at work on an index that is to be dropped is waited for.
+/// How long to wait for other processes before dropping an index.
 const DISCARD_WAIT: IndexWait = IndexWait::For(Duration::from_secs(2));
 
 /// How long to wait for the index.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum IndexWait {
-    /// Until it has everything.
+    /// Until it is up to date.
     Unlimited,
-    /// No longer than this.
+    /// At most this long.
     For(Duration),
 }
 
 /// How far the index is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct IndexProgress {
-    /// Everything up to here can be found.
+    /// The position up to which everything is indexed.
     pub watermark: Position,
-    /// How many positions the store is ahead of it.
+    /// The number of positions by which it lags behind the store.
     pub lag: u64,
 }
 
-/// Told how far feeding is: done, and in all.
+/// A callback for progress: positions done, and in total.
 pub type IndexProgressSink<'a> = &'a mut (dyn FnMut(u64, u64) + Send);
 
-/// What is known of where sessions' logs lead to.
+/// A cache of the sessions and entries that sessions were forked from.
 type ForkOrigins = HashMap<(Owner, SessionId), Option<(SessionId, Seq)>>;
 
 impl Throughline {
-    /// Brings the index up to what is in the store now, or waits for whoever is at it.
+    /// Brings the index up to date with the store, or waits for the process that is
+    /// doing so.
     ///
-    /// An index that turns out to be unusable is rebuilt; see
-    /// [`Throughline::take_index_rebuild`].
+    /// An unusable index is rebuilt; see [`Throughline::take_index_rebuild`].
     pub async fn catch_up(
         &self,
-        patience: IndexWait,
-        fed: IndexProgressSink<'_>,
+        wait: IndexWait,
+        progress: IndexProgressSink<'_>,
     ) -> Result<IndexProgress, Error> {
-        let began = self.now();
+        let started_at = self.now();
         let mut rebuilds = 0;
         loop {
-            let error = match self.try_catch_up(patience, fed).await {
+            let error = match self.try_catch_up(wait, progress).await {
                 Err(error) if needs_rebuild(&error) && rebuilds < MAX_REBUILDS => {
                     let why = match error {
                         Error::Recall(RecallError::Mismatch) => IndexRebuild::Mismatch,
@@ -80,34 +80,35 @@ impl Throughline {
                     }
                 }
                 Err(error) => error,
-                caught => return caught,
+                result => return result,
             };
-            // Another process feeds what is to be replaced: it finds out as well.
-            if !is_busy(&error) || self.is_wait_over(began, patience) {
+            // Another process is updating the index that has to be replaced; it will
+            // notice as well.
+            if !is_busy(&error) || self.is_wait_over(started_at, wait) {
                 return Err(error);
             }
             self.environment.sleep(POLL_INTERVAL).await;
         }
     }
 
-    /// Why the index was rebuilt by itself, if it was since this was last asked.
+    /// Returns why the index was rebuilt automatically, if it was since the last call.
     pub fn take_index_rebuild(&self) -> Option<IndexRebuild> {
-        let mut rebuilt = self.index.last_rebuild.lock();
-        let rebuilt = rebuilt.as_deref_mut();
-        match rebuilt {
-            Ok(rebuilt) => rebuilt.take(),
+        let mut last_rebuild = self.index.last_rebuild.lock();
+        let last_rebuild = last_rebuild.as_deref_mut();
+        match last_rebuild {
+            Ok(last_rebuild) => last_rebuild.take(),
             Err(poisoned) => poisoned.get_mut().take(),
         }
     }
 
-    /// Drops an index that turned out to be unusable; the next who needs it feeds it again.
-    /// Waits a little for whoever is at work on it.
+    /// Drops an unusable index; the next process that needs it rebuilds it. Waits
+    /// briefly for other processes to finish with it.
     pub(super) async fn discard_index(&self, why: IndexRebuild) -> Result<(), Error> {
-        let began = self.now();
+        let started_at = self.now();
         loop {
-            let shelf = Arc::clone(&self.index);
-            match run_blocking(move || shelf.discard(why)).await {
-                Err(error) if is_busy(&error) && !self.is_wait_over(began, DISCARD_WAIT) => {
+            let index = Arc::clone(&self.index);
+            match run_blocking(move || index.discard(why)).await {
+                Err(error) if is_busy(&error) && !self.is_wait_over(started_at, DISCARD_WAIT) => {
                     self.environment.sleep(POLL_INTERVAL).await;
                 }
                 done => return done,
@@ -115,14 +116,14 @@ impl Throughline {
         }
     }
 
-    fn is_wait_over(&self, began: Timestamp, patience: IndexWait) -> bool {
-        match patience {
+    fn is_wait_over(&self, started_at: Timestamp, wait: IndexWait) -> bool {
+        match wait {
             IndexWait::Unlimited => false,
-            IndexWait::For(limit) => self.now().duration_since(began).unsigned_abs() >= limit,
+            IndexWait::For(limit) => self.now().duration_since(started_at).unsigned_abs() >= limit,
         }
     }
 
-    /// Brings the index up to what is in the store now, and waits for nothing.
+    /// Brings the index up to date in the background.
     pub(super) fn catch_up_in_background(&self) {
         if self.index.is_indexing.swap(true, Ordering::AcqRel) {
             return;
@@ -134,45 +135,46 @@ impl Throughline {
         });
     }
 
-    /// Makes the index anew from the whole store.
-    pub async fn reindex(&self, fed: IndexProgressSink<'_>) -> Result<IndexProgress, Error> {
+    /// Rebuilds the index from the whole store.
+    pub async fn reindex(&self, progress: IndexProgressSink<'_>) -> Result<IndexProgress, Error> {
         self.index.wait_for_background().await;
         self.clear_index().await?;
-        self.catch_up(IndexWait::Unlimited, fed).await
+        self.catch_up(IndexWait::Unlimited, progress).await
     }
 
     async fn clear_index(&self) -> Result<(), Error> {
-        let shelf = Arc::clone(&self.index);
-        run_blocking(move || shelf.clear()).await
+        let index = Arc::clone(&self.index);
+        run_blocking(move || index.clear()).await
     }
 
     async fn try_catch_up(
         &self,
-        patience: IndexWait,
-        fed: IndexProgressSink<'_>,
+        wait: IndexWait,
+        progress: IndexProgressSink<'_>,
     ) -> Result<IndexProgress, Error> {
-        let began = self.now();
+        let started_at = self.now();
         if !self.is_index_consistent().await? {
             return Err(RecallError::Mismatch.into());
         }
-        // What was acknowledged before is here at the latest.
+        // Everything acknowledged before this call is at or before this position.
         let target = self.store.acknowledged_position().await?;
-        let mut feeder: Option<Indexer> = None;
+        let mut indexer: Option<Indexer> = None;
         let mut origins = ForkOrigins::new();
         let first = self.watermark().await?;
         loop {
             let watermark = self.watermark().await?;
-            let mut behind = target.0.saturating_sub(watermark.0);
-            let mut is_over = behind == 0 || self.is_wait_over(began, patience);
+            let mut lag = target.0.saturating_sub(watermark.0);
+            let mut is_over = lag == 0 || self.is_wait_over(started_at, wait);
             let mut last = target;
             if !is_over {
                 last = self.store.last_position().await?;
                 if last <= watermark {
-                    // Somebody is still committing what comes next, or has given it up.
+                    // Another writer is still committing the next position, or has
+                    // given it up.
                     if self.store.acknowledged_position().await? <= watermark {
-                        behind = 0;
+                        lag = 0;
                     }
-                    is_over = behind == 0 || patience == IndexWait::Unlimited;
+                    is_over = lag == 0 || wait == IndexWait::Unlimited;
                     if !is_over {
                         self.environment.sleep(POLL_INTERVAL).await;
                         continue;
@@ -180,46 +182,43 @@ impl Throughline {
                 }
             }
             if is_over {
-                if let Some(feeder) = feeder {
-                    // Until its files are merged they are read as they were.
-                    self.index.spawn_background(move || drop(feeder.finish()));
+                if let Some(indexer) = indexer {
+                    // Until its files are merged, the old ones are read.
+                    self.index.spawn_background(move || drop(indexer.finish()));
                 }
-                return Ok(IndexProgress {
-                    watermark,
-                    lag: behind,
-                });
+                return Ok(IndexProgress { watermark, lag });
             }
-            fed(
+            progress(
                 watermark.0.saturating_sub(first.0),
                 target.0.saturating_sub(first.0),
             );
-            if feeder.is_none() {
-                let shelf = Arc::clone(&self.index);
-                feeder =
-                    run_index_task(move || Ok(shelf.open_index()?.as_index().indexer()?)).await?;
+            if indexer.is_none() {
+                let index = Arc::clone(&self.index);
+                indexer =
+                    run_index_task(move || Ok(index.open_index()?.as_index().indexer()?)).await?;
             }
-            match feeder.take() {
-                Some(hungry) => {
-                    feeder = Some(
-                        self.index_batch(hungry, watermark, last, &mut origins)
+            match indexer.take() {
+                Some(available) => {
+                    indexer = Some(
+                        self.index_batch(available, watermark, last, &mut origins)
                             .await?,
                     );
                 }
-                // Another process feeds it.
+                // Another process is updating the index.
                 None => self.environment.sleep(POLL_INTERVAL).await,
             }
         }
     }
 
-    /// The position up to which everything can be found.
+    /// Returns the position up to which everything is indexed.
     pub async fn watermark(&self) -> Result<Position, Error> {
-        let shelf = Arc::clone(&self.index);
-        run_index_task(move || Ok(Position(shelf.open_index()?.as_index().watermark()?))).await
+        let index = Arc::clone(&self.index);
+        run_index_task(move || Ok(Position(index.open_index()?.as_index().watermark()?))).await
     }
 
     async fn index_batch(
         &self,
-        mut feeder: Indexer,
+        mut indexer: Indexer,
         after: Position,
         target: Position,
         origins: &mut ForkOrigins,
@@ -244,19 +243,19 @@ impl Throughline {
                 self.add_to_batch(change, &mut batch, origins).await?;
             }
             if !more {
-                // Positions at the end may belong to what is gone.
+                // Positions at the end may belong to removed changes.
                 batch.upto = batch.upto.max(target.0);
                 break;
             }
         }
-        let scrub = !batch.removed.is_empty();
+        let needs_vacuum = !batch.removed.is_empty();
         run_index_task(move || {
-            feeder.index_batch(batch)?;
-            if scrub {
-                // What was erased must not stay on the disk.
-                feeder.vacuum()?;
+            indexer.index_batch(batch)?;
+            if needs_vacuum {
+                // Erased content must not remain on disk.
+                indexer.vacuum()?;
             }
-            Ok(feeder)
+            Ok(indexer)
         })
         .await
     }
@@ -271,28 +270,28 @@ impl Throughline {
             position,
             owner,
             session,
-            kind: what,
+            kind,
         } = change;
-        let seq = match what {
+        let seq = match kind {
             ChangeKind::Appended(stored) => {
-                // One that is damaged is `tl doctor`'s business, and cannot be found.
+                // A damaged entry is reported by `tl doctor`, and is not indexed.
                 let Ok(entry) = stored.decode() else {
                     return Ok(());
                 };
-                let place = EntryLocation {
+                let location = EntryLocation {
                     position: position.0,
                     owner: &owner,
                     session: &session,
                     origin: self.fork_origin(&owner, &session, origins).await?,
                 };
-                batch.passages.extend(to_passage(&entry, place));
+                batch.passages.extend(to_passage(&entry, location));
                 return Ok(());
             }
             ChangeKind::Erased(seq) => Some(seq),
             ChangeKind::Removed => None,
             _ => return Ok(()),
         };
-        // What the same batch brought is gone again.
+        // Removes passages that were added earlier in the same batch.
         batch.passages.retain(|passage| {
             (&passage.owner, &passage.session) != (&owner, &session)
                 || seq.is_some_and(|seq| passage.seq != seq)
@@ -305,27 +304,27 @@ impl Throughline {
         Ok(())
     }
 
-    /// Where a session's log leads to before its own first entry.
+    /// Returns the session and entry that a session was forked from.
     async fn fork_origin(
         &self,
         owner: &Owner,
         session: &SessionId,
-        known: &mut ForkOrigins,
+        origins: &mut ForkOrigins,
     ) -> Result<Option<(SessionId, Seq)>, Error> {
         let key = (owner.clone(), session.clone());
-        if let Some(origin) = known.get(&key) {
+        if let Some(origin) = origins.get(&key) {
             return Ok(origin.clone());
         }
         let origin = match self.store.header(&owner.session(session)).await {
-            Ok(birth) => match birth.lineage {
+            Ok(header) => match header.lineage {
                 Lineage::Forked { session, at } => Some((session, at)),
                 Lineage::Root | Lineage::Continued { .. } => None,
             },
-            // It may have gone into the trash since.
+            // The session may have been trashed since.
             Err(StoreError::InTrash(_) | StoreError::NoSuchSession(_)) => None,
             Err(error) => return Err(error.into()),
         };
-        known.insert(key, origin.clone());
+        origins.insert(key, origin.clone());
         Ok(origin)
     }
 }

@@ -1,7 +1,7 @@
-//! What compares the first hits of a search again: a model that is loaded when it is first
-//! needed, and may fail.
+//! A reranker that is loaded on first use and may fail.
 //!
-//! Invariant: a model that fails changes nothing about what is found, and is told of.
+//! Invariant: if the model fails, the search returns the same hits in their original
+//! order, and the failure is reported.
 
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
@@ -13,12 +13,12 @@ use crate::Throughline;
 
 type LoadReranker = Box<dyn FnOnce() -> Result<Box<dyn Reranker>, RerankError> + Send>;
 
-/// How long comparing may take.
+/// How long reranking may take.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RerankBudget {
-    /// When a person searches.
+    /// For a search by a user.
     pub search: Duration,
-    /// When a request is made, or something is quoted.
+    /// For a request or a quote.
     pub request: Duration,
 }
 
@@ -35,7 +35,8 @@ impl RerankBudget {
     };
 }
 
-/// A model that compares the first hits of a search again. Cheap to clone.
+/// A model that reranks the first hits of a search, loaded on first use. Cheap to
+/// clone.
 #[derive(Clone)]
 pub struct LazyReranker(Arc<Inner>);
 
@@ -47,7 +48,7 @@ struct Inner {
     failure: Mutex<FailureNotice>,
 }
 
-/// What is wrong with it, until somebody was told.
+/// A failure of the model, until it has been reported.
 #[derive(Default)]
 struct FailureNotice {
     unreported: Option<String>,
@@ -55,15 +56,15 @@ struct FailureNotice {
 }
 
 impl LazyReranker {
-    /// The model that `load` gives, under the name a person knows it by.
+    /// Creates a reranker from a loader, with a name for messages.
     pub fn new(
         name: impl Into<String>,
-        within: RerankBudget,
+        budget: RerankBudget,
         load: impl FnOnce() -> Result<Box<dyn Reranker>, RerankError> + Send + 'static,
     ) -> Self {
         Self(Arc::new(Inner {
             name: name.into(),
-            budget: within,
+            budget,
             load: Mutex::new(Some(Box::new(load))),
             loaded: OnceLock::new(),
             failure: Mutex::default(),
@@ -75,65 +76,64 @@ impl LazyReranker {
         self.0.budget
     }
 
-    /// The model, loaded if it was not; or why it cannot be.
+    /// Returns the model, loading it on first use, or why it could not be loaded.
     pub(super) fn get_or_load(&self) -> Result<&dyn Reranker, RerankReport> {
         let loaded = self.0.loaded.get_or_init(|| {
             let mut load = self.0.load.lock().unwrap_or_else(PoisonError::into_inner);
             let loaded = match load.take() {
                 Some(load) => load(),
-                None => Err("it failed to load before".into()),
+                None => Err("it failed to load earlier".into()),
             };
             loaded.map_err(|error| RerankReport::failed(&self.0.name, &error))
         });
         loaded.as_deref().map_err(Clone::clone)
     }
 
-    /// Takes note of what came of it.
-    pub(super) fn record_outcome(&self, compared: &RerankReport) {
-        let mut trouble = self.lock_failure();
-        match &compared.error {
-            // What works again may be told of when it fails again.
-            None => *trouble = FailureNotice::default(),
-            Some(_) if trouble.reported => {}
+    /// Records whether reranking succeeded.
+    pub(super) fn record_outcome(&self, report: &RerankReport) {
+        let mut notice = self.lock_failure();
+        match &report.error {
+            // After a success, the next failure is reported again.
+            None => *notice = FailureNotice::default(),
+            Some(_) if notice.reported => {}
             Some(why) => {
                 let name = &self.0.name;
-                let text = format!("{name} did not compare what was found: {why}");
-                trouble.unreported = Some(text);
+                let text = format!("{name} could not rerank the results: {why}");
+                notice.unreported = Some(text);
             }
         }
     }
 
     fn lock_failure(&self) -> MutexGuard<'_, FailureNotice> {
-        let trouble = self.0.failure.lock();
-        trouble.unwrap_or_else(PoisonError::into_inner)
+        let notice = self.0.failure.lock();
+        notice.unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl fmt::Debug for LazyReranker {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Again")
+        f.debug_struct("LazyReranker")
             .field("name", &self.0.name)
-            .field("within", &self.0.budget)
+            .field("budget", &self.0.budget)
             .finish_non_exhaustive()
     }
 }
 
 impl Throughline {
-    /// What went wrong with the model that compares again, for the person to know; once,
-    /// until it works again.
+    /// Returns a message about the reranker's failure, once until it works again.
     pub fn take_reranker_failure(&self) -> Option<String> {
-        let mut trouble = self.reranker.as_ref()?.lock_failure();
-        let untold = trouble.unreported.take();
-        trouble.reported |= untold.is_some();
-        untold
+        let mut notice = self.reranker.as_ref()?.lock_failure();
+        let message = notice.unreported.take();
+        notice.reported |= message.is_some();
+        message
     }
 
-    /// Has the model loaded by the time it is needed.
+    /// Starts to load the model, so that it is ready when needed.
     pub(super) fn preload_reranker(&self) {
-        if let Some(again) = self.reranker.clone()
-            && again.0.loaded.get().is_none()
+        if let Some(reranker) = self.reranker.clone()
+            && reranker.0.loaded.get().is_none()
         {
-            tokio::task::spawn_blocking(move || drop(again.get_or_load().map(|_| ())));
+            tokio::task::spawn_blocking(move || drop(reranker.get_or_load().map(|_| ())));
         }
     }
 }

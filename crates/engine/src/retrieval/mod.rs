@@ -1,8 +1,9 @@
-//! Finding what was ever said: the index beside the store or in it, kept up with it.
+//! Search and recall: the search index of a store, and keeping it up to date.
 //!
-//! The index is derived. It is opened when it is first needed, fed behind the appends by
-//! whichever process is first to need it, and made anew when it is of another version
-//! or damaged. What cannot be found because the index is behind is told, never hidden.
+//! The index is derived data, beside the store or in its database. It is opened when
+//! first needed, updated from the store's change feed by whichever process needs it
+//! first, and rebuilt if it has another version or is damaged. If the index lags behind
+//! the store, the results say so.
 
 mod embedding_reranker;
 mod excerpts;
@@ -33,12 +34,12 @@ pub use lazy_reranker::{LazyReranker, RerankBudget};
 pub(crate) use passages::{EntryLocation, to_passage};
 pub use search::{SearchOptions, SearchResults};
 
-/// Where the index is.
+/// Where the index is stored.
 #[derive(Debug)]
 enum IndexLocation {
-    /// Beside the store.
+    /// In a folder that persists.
     Persistent(PathBuf),
-    /// Nowhere yet: the store is in memory, and so the index goes with the program.
+    /// In a temporary folder, created on first use and removed with the process.
     Temporary(Mutex<Option<tempfile::TempDir>>),
 }
 
@@ -51,36 +52,37 @@ impl IndexLocation {
     }
 }
 
-/// The index of a store, which may not be open yet.
+/// The index of a store, opened on first use.
 #[derive(Debug)]
 pub(crate) struct IndexHandle {
     location: IndexLocation,
-    /// The store whose tables the index is in, where it is in the store.
+    /// The store whose tables hold the index, if it is in the database.
     postgres: Option<PostgresStore>,
     open: Mutex<Option<OpenIndex>>,
-    /// What was looked for last, and found: one message is answered from more than one
-    /// request.
+    /// The last search and its hits: a message is often searched for by several
+    /// requests.
     last_search: Mutex<Option<CachedSearch>>,
-    /// Which sessions the project that was asked about last has.
+    /// The sessions of the project that was used last.
     project_sessions: Mutex<Option<project_sessions::ProjectSessions>>,
-    /// What goes on behind requests.
+    /// Background tasks on the index.
     background_tasks: Mutex<Vec<JoinHandle<()>>>,
-    /// Whether the index is being fed there.
+    /// Whether a background task is updating the index.
     is_indexing: AtomicBool,
-    /// Why the index was last rebuilt, until somebody was told.
+    /// Why the index was last rebuilt, until that has been reported.
     last_rebuild: Mutex<Option<IndexRebuild>>,
-    /// Whether all of its anchors were found in the store.
+    /// Whether all of its anchors have been found in the store.
     verified: Mutex<bool>,
-    /// Whether it is beside a store's file, so that reading entries costs little.
+    /// Whether the store is a local file, so that reading entries is cheap.
     is_local: bool,
 }
 
-/// Why an index was rebuilt by itself.
+/// Why an index was rebuilt automatically.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum IndexRebuild {
     /// Its files could not be read.
     Damaged,
-    /// It was made from entries that the store does not have, as after a backup is restored.
+    /// It was built from entries that the store does not have, as after restoring a
+    /// backup.
     Mismatch,
 }
 
@@ -93,7 +95,7 @@ impl std::fmt::Display for IndexRebuild {
     }
 }
 
-/// An index that is open.
+/// An open index.
 #[derive(Clone, Debug)]
 pub(crate) enum OpenIndex {
     Folder(FolderIndex),
@@ -109,7 +111,7 @@ impl OpenIndex {
     }
 }
 
-/// What a search came to, when the store was at a position and the index at another.
+/// The hits of a search, with the positions of store and index at the time.
 #[derive(Clone, Debug)]
 struct CachedSearch {
     query: Query,
@@ -123,14 +125,15 @@ impl IndexHandle {
     pub(crate) fn beside_store(store: &std::path::Path) -> Arc<Self> {
         let folder = store.with_extension("index");
         if private_files::is_open_to_others(&folder) {
-            // Indexes of earlier versions were; what stays open is named by a check.
+            // Earlier versions created indexes readable by others; a health check
+            // reports what remains.
             let _ = private_files::restrict_all(&folder);
         }
         Self::new(IndexLocation::Persistent(folder), None, true)
     }
 
-    /// The index in a store's own tables. What models make of passages on this machine is
-    /// kept in a folder, or goes with the program.
+    /// The index in a store's own tables. Encodings that models compute on this machine
+    /// are cached in a folder, or temporarily.
     pub(crate) fn in_postgres(store: &PostgresStore, folder: Option<PathBuf>) -> Arc<Self> {
         Self::new(
             IndexLocation::from_folder(folder),
@@ -139,20 +142,20 @@ impl IndexHandle {
         )
     }
 
-    /// The index in a folder of its own, or none that lasts: the store is elsewhere.
+    /// The index of a store elsewhere, in a folder or temporary.
     pub(crate) fn in_folder(folder: Option<PathBuf>) -> Arc<Self> {
         Self::new(IndexLocation::from_folder(folder), None, false)
     }
 
-    /// An index that goes with the program.
+    /// An index that lasts as long as the process.
     pub(crate) fn temporary() -> Arc<Self> {
         Self::in_folder(None)
     }
 
-    fn new(folder: IndexLocation, within: Option<PostgresStore>, beside: bool) -> Arc<Self> {
+    fn new(folder: IndexLocation, postgres: Option<PostgresStore>, is_local: bool) -> Arc<Self> {
         Arc::new(Self {
             location: folder,
-            postgres: within,
+            postgres,
             open: Mutex::default(),
             last_search: Mutex::default(),
             project_sessions: Mutex::default(),
@@ -160,46 +163,49 @@ impl IndexHandle {
             is_indexing: AtomicBool::new(false),
             last_rebuild: Mutex::default(),
             verified: Mutex::default(),
-            is_local: beside,
+            is_local,
         })
     }
 
     fn folder_path(&self) -> Result<PathBuf, Error> {
         match &self.location {
             IndexLocation::Persistent(path) => Ok(path.clone()),
-            IndexLocation::Temporary(made) => {
-                let mut made = made.lock().unwrap_or_else(PoisonError::into_inner);
-                if let Some(folder) = &*made {
+            IndexLocation::Temporary(temp_dir) => {
+                let mut temp_dir = temp_dir.lock().unwrap_or_else(PoisonError::into_inner);
+                if let Some(folder) = &*temp_dir {
                     return Ok(folder.path().to_owned());
                 }
                 let folder = private_files::temporary_folder("throughline-", None);
                 let folder = folder.map_err(|source| RecallError::Io {
-                    during: "making a folder for it",
+                    during: "creating a folder for it",
                     source,
                 })?;
-                Ok(made.insert(folder).path().to_owned())
+                Ok(temp_dir.insert(folder).path().to_owned())
             }
         }
     }
 
-    /// What the same search came to, if nothing has happened since.
+    /// Returns the hits of the same search, if the store has not changed since.
     fn cached_search(&self, query: &Query, at: Position) -> Option<CachedSearch> {
-        let lately = self
+        let cached = self
             .last_search
             .lock()
             .unwrap_or_else(PoisonError::into_inner);
-        let same = |one: &&CachedSearch| one.query == *query && one.position == at;
-        lately.as_ref().filter(same).cloned()
+        let is_same = |cached_search: &&CachedSearch| {
+            cached_search.query == *query && cached_search.position == at
+        };
+        cached.as_ref().filter(is_same).cloned()
     }
 
-    fn cache_search(&self, lately: CachedSearch) {
+    fn cache_search(&self, cached: CachedSearch) {
         *self
             .last_search
             .lock()
-            .unwrap_or_else(PoisonError::into_inner) = Some(lately);
+            .unwrap_or_else(PoisonError::into_inner) = Some(cached);
     }
 
-    /// The index, opened; one of another version or damaged is made anew, and empty.
+    /// Opens the index. One that has another version or is damaged is replaced by an
+    /// empty one.
     fn open_index(&self) -> Result<OpenIndex, Error> {
         let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(index) = &*open {
@@ -210,7 +216,7 @@ impl IndexHandle {
             Some(store) => OpenIndex::Tables(PostgresIndex::new(store, &path)),
             None => {
                 let (index, error) = FolderIndex::open_or_rebuild(&path)?;
-                // An index of another version is nothing to be told of.
+                // A rebuild after a version change is not reported.
                 if error.is_some_and(|error| !matches!(error, RecallError::Stale { .. })) {
                     self.note_rebuild(IndexRebuild::Damaged);
                 }
@@ -220,8 +226,8 @@ impl IndexHandle {
         Ok(open.insert(opened).clone())
     }
 
-    /// The index as it is; `None` where there is none yet, or where it only lasts as long as
-    /// the program.
+    /// Opens the index without changing it; `None` if there is none yet, or only a
+    /// temporary one.
     pub(crate) fn open_existing(&self) -> Result<Option<OpenIndex>, Error> {
         if let Some(store) = &self.postgres {
             let index = PostgresIndex::new(store, &self.folder_path()?);
@@ -237,7 +243,7 @@ impl IndexHandle {
         Ok(FolderIndex::examine(folder)?.map(OpenIndex::Folder))
     }
 
-    /// The index's folder, where it lies beside the store's file.
+    /// The index's folder, if it is beside the store's file.
     pub(crate) fn local_folder(&self) -> Option<PathBuf> {
         match &self.location {
             IndexLocation::Persistent(folder) if self.is_local => Some(folder.clone()),
@@ -245,28 +251,28 @@ impl IndexHandle {
         }
     }
 
-    /// Does something to the index that nobody waits for. Should it fail, whoever feeds the
-    /// index next is told.
+    /// Runs work on the index in the background. A failure is reported by the next
+    /// update of the index.
     fn spawn_background(&self, work: impl FnOnce() + Send + 'static) {
         let Ok(runtime) = Handle::try_current() else {
             return work();
         };
-        let mut behind = self
+        let mut tasks = self
             .background_tasks
             .lock()
             .unwrap_or_else(PoisonError::into_inner);
-        behind.retain(|work| !work.is_finished());
-        behind.push(runtime.spawn_blocking(work));
+        tasks.retain(|work| !work.is_finished());
+        tasks.push(runtime.spawn_blocking(work));
     }
 
-    /// Waits for what goes on behind requests.
+    /// Waits for the background tasks.
     pub(crate) async fn wait_for_background(&self) {
         let next = || {
-            let mut behind = self
+            let mut tasks = self
                 .background_tasks
                 .lock()
                 .unwrap_or_else(PoisonError::into_inner);
-            behind.pop()
+            tasks.pop()
         };
         while let Some(work) = next() {
             unwrap_join(work.await);
@@ -280,20 +286,20 @@ impl IndexHandle {
             .unwrap_or_else(PoisonError::into_inner) = Some(why);
     }
 
-    /// Drops an index that turned out to be unusable, so that it is fed from the beginning.
-    /// One that another process replaced meanwhile is only opened again. Takes its time.
+    /// Drops an unusable index, so that it is rebuilt from the beginning. If another
+    /// process has replaced it meanwhile, it is only reopened. Blocking.
     fn discard(&self, why: IndexRebuild) -> Result<(), Error> {
-        let known = {
+        let open_index = {
             let open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
             open.clone()
         };
-        match known {
+        match open_index {
             Some(OpenIndex::Tables(index)) => index.clear()?,
             Some(OpenIndex::Folder(index)) => {
                 index.discard()?;
                 *self.open.lock().unwrap_or_else(PoisonError::into_inner) = None;
             }
-            // Opening it replaces one that cannot be opened.
+            // Opening replaces an index that cannot be opened.
             None => return Ok(()),
         }
         self.set_verified(false);
@@ -301,7 +307,7 @@ impl IndexHandle {
         Ok(())
     }
 
-    /// Empties the index, so that it is fed from the beginning. Takes its time.
+    /// Clears the index, so that it is rebuilt from the beginning. Blocking.
     fn clear(&self) -> Result<(), Error> {
         if self.postgres.is_some()
             && let OpenIndex::Tables(index) = self.open_index()?
@@ -314,8 +320,7 @@ impl IndexHandle {
     }
 }
 
-/// Does something that takes its time where that keeps nobody waiting; in place where there
-/// is no runtime with threads for it.
+/// Runs blocking work on a thread for it, or in place if there is no runtime.
 pub(crate) async fn run_blocking<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, Error> + Send + 'static,
 ) -> Result<T, Error> {
@@ -325,8 +330,8 @@ pub(crate) async fn run_blocking<T: Send + 'static>(
     }
 }
 
-/// Asks the index, where that keeps nobody waiting. An engine that panics on what it reads
-/// has read something that it did not write.
+/// Runs blocking work on the index. A panic is reported as damage: the index library
+/// panics only if it reads something that it did not write.
 pub(crate) async fn run_index_task<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, Error> + Send + 'static,
 ) -> Result<T, Error> {
@@ -339,22 +344,22 @@ pub(crate) async fn run_index_task<T: Send + 'static>(
             let panic = error.into_panic();
             let text = panic.downcast_ref::<String>().cloned();
             let text = text.or_else(|| panic.downcast_ref::<&str>().map(|text| (*text).to_owned()));
-            let what = text.unwrap_or_else(|| "the engine panicked".to_owned());
-            Err(RecallError::Crashed(what).into())
+            let message = text.unwrap_or_else(|| "the engine panicked".to_owned());
+            Err(RecallError::Crashed(message).into())
         }
     }
 }
 
-/// Whether an error means that the index is to be rebuilt.
+/// Whether an error means that the index must be rebuilt.
 fn needs_rebuild(error: &Error) -> bool {
     matches!(error, Error::Recall(error) if error.kind() == ErrorKind::Rebuild)
 }
 
-/// Whether an error means that another process is at work on the index.
+/// Whether an error means that another process is working on the index.
 fn is_busy(error: &Error) -> bool {
     matches!(error, Error::Recall(RecallError::Busy(_)))
 }
 
-fn unwrap_join<T>(ended: Result<T, JoinError>) -> T {
-    ended.unwrap_or_else(|panicked| std::panic::resume_unwind(panicked.into_panic()))
+fn unwrap_join<T>(result: Result<T, JoinError>) -> T {
+    result.unwrap_or_else(|panicked| std::panic::resume_unwind(panicked.into_panic()))
 }

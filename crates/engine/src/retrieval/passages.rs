@@ -1,4 +1,4 @@
-//! What of an entry can be found.
+//! Converts entries to searchable passages.
 
 use throughline_llm::OFFLINE_MODEL;
 use throughline_model::{
@@ -6,12 +6,12 @@ use throughline_model::{
 };
 use throughline_recall::Passage;
 
-/// How much of what was said is indexed, and of what tools were given and gave.
+/// The most bytes that are indexed of a text, of a tool's input and of its result.
 const MAX_TEXT_BYTES: usize = 64_000;
 const MAX_TOOL_INPUT_BYTES: usize = 2_000;
 const MAX_TOOL_RESULT_BYTES: usize = 8_000;
 
-/// Where an entry is.
+/// Where an entry is stored.
 pub(crate) struct EntryLocation<'a> {
     pub(crate) position: u64,
     pub(crate) owner: &'a Owner,
@@ -20,10 +20,11 @@ pub(crate) struct EntryLocation<'a> {
     pub(crate) origin: Option<(SessionId, Seq)>,
 }
 
-/// The entry as the index sees it; none where there is nothing to be found in it.
-pub(crate) fn to_passage(entry: &Entry, place: EntryLocation<'_>) -> Option<Passage> {
+/// Returns the passage that is indexed for an entry; `None` if there is nothing to
+/// search in it.
+pub(crate) fn to_passage(entry: &Entry, location: EntryLocation<'_>) -> Option<Passage> {
     let (role, text) = match &entry.body {
-        // The offline agent only repeats what others said.
+        // The offline agent only repeats earlier messages.
         Body::Message(message) if message.model.as_deref() == Some(OFFLINE_MODEL) => return None,
         Body::Message(message) => (message.role, searchable_text(&message.content)),
         Body::Pinned { text } | Body::Decided { text } => (Role::User, text.clone()),
@@ -34,26 +35,26 @@ pub(crate) fn to_passage(entry: &Entry, place: EntryLocation<'_>) -> Option<Pass
         return None;
     }
     Some(Passage {
-        position: place.position,
-        owner: place.owner.clone(),
-        session: place.session.clone(),
+        position: location.position,
+        owner: location.owner.clone(),
+        session: location.session.clone(),
         seq: entry.seq,
         role,
         author: entry.author.clone(),
         at: entry.at,
         files: extract_touched_files(std::slice::from_ref(entry)),
         external_id: entry.external_id.clone(),
-        origin: place.origin,
+        origin: location.origin,
         text,
     })
 }
 
-/// What a person would look for in a message.
+/// Returns the text of a message that people would search for.
 fn searchable_text(content: &Content) -> String {
     let mut text = String::new();
     for block in &content.0 {
-        let piece = match block {
-            Block::Text(said) => truncate_bytes(said, MAX_TEXT_BYTES).to_owned(),
+        let part = match block {
+            Block::Text(text) => truncate_bytes(text, MAX_TEXT_BYTES).to_owned(),
             Block::ToolCall(call) => {
                 format!(
                     "{} {}",
@@ -67,17 +68,17 @@ fn searchable_text(content: &Content) -> String {
             Block::Attachment(attachment) => attachment.name.clone().unwrap_or_default(),
             _ => continue,
         };
-        if !text.is_empty() && !piece.is_empty() {
+        if !text.is_empty() && !part.is_empty() {
             text.push('\n');
         }
-        text.push_str(&piece);
+        text.push_str(&part);
     }
     text
 }
 
-/// The beginning of a text, at most so many bytes, whole characters.
-fn truncate_bytes(text: &str, most: usize) -> &str {
-    let end = (0..=most.min(text.len())).rev();
+/// Truncates a text to at most this many bytes, at a character boundary.
+fn truncate_bytes(text: &str, max_bytes: usize) -> &str {
+    let end = (0..=max_bytes.min(text.len())).rev();
     let end = end.into_iter().find(|end| text.is_char_boundary(*end));
     &text[..end.unwrap_or(0)]
 }

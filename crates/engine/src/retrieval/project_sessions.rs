@@ -1,4 +1,5 @@
-//! Which sessions a project has, without listing them for every message.
+//! Caches the list of a project's sessions, so that it is not queried for every
+//! message.
 
 use std::sync::{Arc, PoisonError};
 
@@ -7,7 +8,7 @@ use throughline_store::{Change, ChangeKind, Position, SessionFilter};
 
 use crate::{Error, Throughline};
 
-/// After more changes than this the sessions are listed again.
+/// After more changes than this, the sessions are listed again.
 const MAX_FOLLOWED_CHANGES: usize = 200;
 
 /// The sessions of a project, as of a position.
@@ -20,51 +21,51 @@ pub(super) struct ProjectSessions {
 }
 
 impl Throughline {
-    /// The sessions of a project that are in use.
+    /// Returns the sessions of a project that are not in the trash.
     pub(super) async fn list_project_sessions(
         &self,
         project: &ProjectId,
     ) -> Result<Arc<[SessionId]>, Error> {
-        if let Some(members) = self.cached_project_sessions(project).await? {
-            return Ok(members);
+        if let Some(project_sessions) = self.cached_project_sessions(project).await? {
+            return Ok(project_sessions);
         }
-        // Read first: what changes while they are listed is then looked at again.
+        // Position first: changes made while listing are then examined again.
         let at = self.store.last_position().await?;
         let filter = SessionFilter {
             project: Some(project.clone()),
             ..SessionFilter::default()
         };
-        let cards = self.list_all(&filter).await?;
-        let members = ProjectSessions {
+        let infos = self.list_all(&filter).await?;
+        let project_sessions = ProjectSessions {
             owner: self.owner.clone(),
             project: project.clone(),
             position: at,
-            sessions: cards.into_iter().map(|card| card.id).collect(),
+            sessions: infos.into_iter().map(|info| info.id).collect(),
         };
-        let sessions = Arc::clone(&members.sessions);
-        self.cache_project_sessions(members);
+        let sessions = Arc::clone(&project_sessions.sessions);
+        self.cache_project_sessions(project_sessions);
         Ok(sessions)
     }
 
-    /// Those that are known, unless something has happened to a session since.
+    /// Returns the cached sessions, unless a change since may affect them.
     async fn cached_project_sessions(
         &self,
         project: &ProjectId,
     ) -> Result<Option<Arc<[SessionId]>>, Error> {
-        let known = self
+        let cached = self
             .index
             .project_sessions
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
             .clone();
-        let is_it =
-            |known: &ProjectSessions| known.owner == self.owner && known.project == *project;
-        let Some(mut known) = known.filter(is_it) else {
+        let is_same_project =
+            |cached: &ProjectSessions| cached.owner == self.owner && cached.project == *project;
+        let Some(mut cached) = cached.filter(is_same_project) else {
             return Ok(None);
         };
         let since = self
             .store
-            .changes(known.position, MAX_FOLLOWED_CHANGES)
+            .changes(cached.position, MAX_FOLLOWED_CHANGES)
             .await?;
         if since.len() == MAX_FOLLOWED_CHANGES
             || since
@@ -73,17 +74,17 @@ impl Throughline {
         {
             return Ok(None);
         }
-        let sessions = Arc::clone(&known.sessions);
+        let sessions = Arc::clone(&cached.sessions);
         if let Some(last) = since.last() {
-            known.position = last.position;
-            self.cache_project_sessions(known);
+            cached.position = last.position;
+            self.cache_project_sessions(cached);
         }
         Ok(Some(sessions))
     }
 
-    /// Whether a change may be to which sessions a project has.
+    /// Whether a change may affect which sessions a project has.
     fn affects_project_sessions(&self, change: &Change) -> bool {
-        let only_said = match &change.kind {
+        let keeps_membership = match &change.kind {
             ChangeKind::Appended(entry) => entry.decode().is_ok_and(|entry| {
                 !matches!(
                     entry.body,
@@ -92,15 +93,15 @@ impl Throughline {
             }),
             _ => false,
         };
-        change.owner == self.owner && !only_said
+        change.owner == self.owner && !keeps_membership
     }
 
-    fn cache_project_sessions(&self, members: ProjectSessions) {
-        let mut kept = self
+    fn cache_project_sessions(&self, project_sessions: ProjectSessions) {
+        let mut cached = self
             .index
             .project_sessions
             .lock()
             .unwrap_or_else(PoisonError::into_inner);
-        *kept = Some(members);
+        *cached = Some(project_sessions);
     }
 }

@@ -1,4 +1,4 @@
-//! Searching everything an owner ever said.
+//! Searches all messages of an owner.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,117 +11,116 @@ use throughline_store::Position;
 use super::{IndexRebuild, IndexWait, RerankBudget, needs_rebuild, run_index_task};
 use crate::{Error, Throughline};
 
-/// How long a search waits for an index that turned out to be unusable.
+/// How long a search waits for an index to be rebuilt.
 const REBUILD_WAIT: IndexWait = IndexWait::For(Duration::from_secs(10));
 
-/// What to look for, and how.
+/// Options for a search.
 #[derive(Clone, Debug)]
 pub struct SearchOptions<'a> {
-    /// What was typed: words, "phrases" and filters.
+    /// The query as typed: words, "phrases" and filters.
     pub query: &'a str,
-    /// By words, by meaning, or by both.
+    /// By words, by meaning, or both.
     pub mode: Mode,
-    /// At most so many hits.
+    /// The most hits to return.
     pub limit: usize,
     /// Whether the last word is still being typed.
     pub typing: bool,
-    /// Only in this project.
+    /// Search only this project.
     pub project: Option<&'a ProjectId>,
-    /// The last listing the person saw, for `session:3`.
+    /// The last listing the user saw, for `session:3`.
     pub listing: &'a [SessionId],
-    /// Where the person is, for `after:yesterday`.
+    /// The user's time zone, for `after:yesterday`.
     pub zone: &'a TimeZone,
-    /// How long to wait for what was just said to be findable.
+    /// How long to wait for the index to be up to date.
     pub index_wait: IndexWait,
 }
 
-/// What was found.
+/// The results of a search.
 #[derive(Debug)]
 pub struct SearchResults {
-    /// The hits, the best first.
+    /// The hits, best first.
     pub found: QueryResults,
-    /// The sessions they are in, as far as they are in use.
+    /// The sessions of the hits, except those in the trash.
     pub sessions: Vec<SessionInfo>,
-    /// How many positions could not be searched yet.
+    /// The number of positions that are not indexed yet.
     pub lag: u64,
 }
 
 impl SearchResults {
-    /// Everything up to here was searched.
+    /// The position up to which everything was searched.
     pub fn watermark(&self) -> Position {
         Position(self.found.watermark)
     }
 
-    /// The session of a hit.
+    /// Returns the session of a hit.
     pub fn session(&self, session: &SessionId) -> Option<&SessionInfo> {
-        self.sessions.iter().find(|card| card.id == *session)
+        self.sessions.iter().find(|info| info.id == *session)
     }
 }
 
 impl Throughline {
-    /// Looks for something in everything that was ever said.
-    pub async fn search(&self, searching: &SearchOptions<'_>) -> Result<SearchResults, Error> {
-        let now = self.now().to_zoned(searching.zone.clone());
-        let parsed = parse_query(searching.query, &now)?;
-        if !searching.typing && searching.mode != Mode::Text {
+    /// Searches all messages of the owner.
+    pub async fn search(&self, options: &SearchOptions<'_>) -> Result<SearchResults, Error> {
+        let now = self.now().to_zoned(options.zone.clone());
+        let parsed = parse_query(options.query, &now)?;
+        if !options.typing && options.mode != Mode::Text {
             self.preload_reranker();
         }
-        let caught = self.catch_up(searching.index_wait, &mut |_, _| {}).await?;
+        let progress = self.catch_up(options.index_wait, &mut |_, _| {}).await?;
         let scope = self
-            .build_search_scope(&parsed.filters, searching.project, searching.listing)
+            .build_search_scope(&parsed.filters, options.project, options.listing)
             .await?;
         let query = Query {
             phrases: parsed.phrases,
-            mode: searching.mode,
-            limit: searching.limit,
-            typing: searching.typing,
+            mode: options.mode,
+            limit: options.limit,
+            typing: options.typing,
             ..Query::new(parsed.words, scope)
         };
         let mut found = self
-            .search_index(query.clone(), |within| within.search)
+            .search_index(query.clone(), |budget| budget.search)
             .await?;
         if self.drop_stale_hits(&mut found.hits).await? {
-            // What was erased meanwhile is gone from the index as well by now.
+            // Entries erased meanwhile are removed from the index by now.
             self.catch_up(REBUILD_WAIT, &mut |_, _| {}).await?;
             found = self
-                .search_index(query.clone(), |within| within.search)
+                .search_index(query.clone(), |budget| budget.search)
                 .await?;
             if self.drop_stale_hits(&mut found.hits).await? {
                 self.rebuild_mismatched_index(REBUILD_WAIT).await?;
-                found = self.search_index(query, |within| within.search).await?;
+                found = self.search_index(query, |budget| budget.search).await?;
                 self.drop_stale_hits(&mut found.hits).await?;
             }
         }
         drop_irrelevant_hits(&mut found.hits);
-        let mut cards: Vec<SessionInfo> = Vec::new();
+        let mut sessions: Vec<SessionInfo> = Vec::new();
         for hit in &found.hits {
-            if cards.iter().all(|card| card.id != hit.session)
+            if sessions.iter().all(|info| info.id != hit.session)
                 && let Some(record) = crate::throughline::find_record(self, &hit.session).await?
             {
-                cards.push(record.info);
+                sessions.push(record.info);
             }
         }
         Ok(SearchResults {
             found,
-            sessions: cards,
-            lag: caught.lag,
+            sessions,
+            lag: progress.lag,
         })
     }
 
-    /// Asks the index; what compares again may take as long as `within` says.
+    /// Queries the index; `budget` selects how long reranking may take.
     ///
-    /// An index that cannot be read is rebuilt first, as far as that takes no longer than a
-    /// person would wait.
+    /// An unreadable index is rebuilt first, for at most as long as a user would wait.
     pub(super) async fn search_index(
         &self,
         query: Query,
-        within: fn(RerankBudget) -> Duration,
+        budget: fn(RerankBudget) -> Duration,
     ) -> Result<QueryResults, Error> {
-        match self.try_search_index(query.clone(), within).await {
+        match self.try_search_index(query.clone(), budget).await {
             Err(error) if needs_rebuild(&error) => {
                 self.discard_index(IndexRebuild::Damaged).await?;
                 self.catch_up(REBUILD_WAIT, &mut |_, _| {}).await?;
-                self.try_search_index(query, within).await
+                self.try_search_index(query, budget).await
             }
             found => found,
         }
@@ -130,27 +129,27 @@ impl Throughline {
     async fn try_search_index(
         &self,
         query: Query,
-        within: fn(RerankBudget) -> Duration,
+        budget: fn(RerankBudget) -> Duration,
     ) -> Result<QueryResults, Error> {
-        let shelf = Arc::clone(&self.index);
-        // Whoever is typing is not kept waiting, and words are not a matter of meaning.
-        let again = self.reranker.clone();
-        let again = again.filter(|_| !query.typing && query.mode != Mode::Text);
+        let index_handle = Arc::clone(&self.index);
+        // No reranking while the user is typing, or when searching by words only.
+        let reranker = self.reranker.clone();
+        let reranker = reranker.filter(|_| !query.typing && query.mode != Mode::Text);
         run_index_task(move || {
-            let index = shelf.open_index()?;
+            let index = index_handle.open_index()?;
             let index = index.as_index();
-            let Some(again) = again else {
+            let Some(reranker) = reranker else {
                 return Ok(index.search(&query)?);
             };
-            let found = match again.get_or_load() {
-                Ok(model) => index.search_reranked(&query, model, within(again.budget()))?,
-                Err(unable) => QueryResults {
-                    rerank: Some(unable),
+            let found = match reranker.get_or_load() {
+                Ok(model) => index.search_reranked(&query, model, budget(reranker.budget()))?,
+                Err(report) => QueryResults {
+                    rerank: Some(report),
                     ..index.search(&query)?
                 },
             };
-            if let Some(compared) = &found.rerank {
-                again.record_outcome(compared);
+            if let Some(report) = &found.rerank {
+                reranker.record_outcome(report);
             }
             Ok(found)
         })
@@ -158,8 +157,8 @@ impl Throughline {
     }
 }
 
-/// Leaves out what merely came along: where some hits have the words, in them or around
-/// them, one that has none must at least mean much the same.
+/// Removes weak hits: if some hits contain words of the query, in them or around them, one
+/// without any must at least have a very similar meaning.
 fn drop_irrelevant_hits(hits: &mut Vec<Hit>) {
     const MIN_SIMILARITY: f32 = 0.6;
     if hits.iter().any(|hit| hit.score_parts.text > 0.0) {

@@ -1,5 +1,4 @@
-//! Which sessions a search is about: from names, tags and projects to logs and their
-//! beginnings in other logs.
+//! Resolves the filters of a search (session, tag, project, agent) to log ranges.
 
 use throughline_model::{Lineage, ProjectId, SessionId, SessionSpec};
 use throughline_recall::{Filter, Scope, SessionRange};
@@ -8,7 +7,8 @@ use throughline_store::{SessionFilter, SessionScope};
 use crate::{Error, Session, Throughline};
 
 impl Throughline {
-    /// Narrows a search by what was typed; `listing` is the last one the person saw.
+    /// Builds the scope of a search from its filters; `listing` is the last one the
+    /// user saw.
     pub(super) async fn build_search_scope(
         &self,
         filters: &[Filter],
@@ -16,69 +16,73 @@ impl Throughline {
         listing: &[SessionId],
     ) -> Result<Scope, Error> {
         let mut scope = Scope::new(self.owner.clone());
-        let mut wanted = SessionFilter {
+        let mut session_filter = SessionFilter {
             project: project.cloned(),
             ..SessionFilter::default()
         };
-        let mut listed = project.is_some();
-        let mut one: Option<Session> = None;
+        let mut is_filtered = project.is_some();
+        let mut single_session: Option<Session> = None;
         for filter in filters {
             match filter {
                 Filter::Session(text) => {
                     let spec: SessionSpec =
                         text.parse().map_err(|_| Error::NoMatch(text.clone()))?;
-                    one = Some(self.resolve(&spec, listing).await?);
+                    single_session = Some(self.resolve(&spec, listing).await?);
                 }
                 Filter::Tag(tag) => {
-                    wanted.tags.push(tag.parse()?);
-                    listed = true;
+                    session_filter.tags.push(tag.parse()?);
+                    is_filtered = true;
                 }
                 Filter::Project(name) => {
-                    wanted.project = Some(self.find_project(name).await?);
-                    listed = true;
+                    session_filter.project = Some(self.find_project(name).await?);
+                    is_filtered = true;
                 }
                 Filter::Agent(name) => {
-                    wanted.agent = Some(name.clone());
-                    listed = true;
+                    session_filter.agent = Some(name.clone());
+                    is_filtered = true;
                 }
                 other => {
                     other.narrow(&mut scope);
                 }
             }
         }
-        if let Some(session) = one {
+        if let Some(session) = single_session {
             scope.sessions = Some(session.log_ranges().await?);
-        } else if listed {
-            let cards = self.list_all(&wanted).await?;
-            let whole = |id| SessionRange {
+        } else if is_filtered {
+            let sessions = self.list_all(&session_filter).await?;
+            let whole_session = |id| SessionRange {
                 session: id,
                 to: None,
             };
-            let mut stretches: Vec<_> = cards.iter().map(|card| whole(card.id.clone())).collect();
-            // What a fork shares is found even where its origin is not among them.
-            for card in &cards {
-                if let Lineage::Forked { session, at } = &card.lineage
-                    && cards.iter().all(|other| other.id != *session)
+            let mut ranges: Vec<_> = sessions
+                .iter()
+                .map(|session| whole_session(session.id.clone()))
+                .collect();
+            // The shared part of a fork is searched even if its origin is not among the
+            // sessions.
+            for fork in &sessions {
+                if let Lineage::Forked { session, at } = &fork.lineage
+                    && sessions.iter().all(|other| other.id != *session)
                 {
-                    stretches.push(SessionRange {
+                    ranges.push(SessionRange {
                         session: session.clone(),
                         to: Some(*at),
                     });
                 }
             }
-            scope.sessions = Some(stretches);
+            scope.sessions = Some(ranges);
         } else {
             let trash = SessionFilter {
                 scope: SessionScope::Trash,
                 ..SessionFilter::default()
             };
             let trashed = self.list_all(&trash).await?;
-            scope.except = trashed.into_iter().map(|card| card.id).collect();
+            scope.except = trashed.into_iter().map(|info| info.id).collect();
         }
         Ok(scope)
     }
 
-    /// The project of this name or id.
+    /// Finds a project by name or id.
     async fn find_project(&self, name: &str) -> Result<ProjectId, Error> {
         let projects = self.projects().await?;
         let found = projects
@@ -95,25 +99,26 @@ impl Throughline {
 }
 
 impl Session {
-    /// This session's log, and the beginnings of those it was forked from.
+    /// Returns this session's log range, and the shared ranges of those it was forked
+    /// from.
     pub(super) async fn log_ranges(&self) -> Result<Vec<SessionRange>, Error> {
-        let mut stretches = vec![SessionRange {
+        let mut ranges = vec![SessionRange {
             session: self.id().clone(),
             to: None,
         }];
         let mut lineage = self.header().await?.lineage;
         while let Lineage::Forked { session, at } = lineage {
             let origin = self.tl.handle(&session);
-            stretches.push(SessionRange {
+            ranges.push(SessionRange {
                 session,
                 to: Some(at),
             });
             lineage = match origin.header().await {
-                Ok(birth) => birth.lineage,
-                // Gone, or in the trash: what came before it cannot be followed.
+                Ok(header) => header.lineage,
+                // Removed or trashed: earlier origins cannot be determined.
                 Err(_) => Lineage::Root,
             };
         }
-        Ok(stretches)
+        Ok(ranges)
     }
 }

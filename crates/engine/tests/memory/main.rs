@@ -1,4 +1,4 @@
-//! What is remembered: who sees it, what replaces it, and when it comes up.
+//! Tests of memory: who sees facts, what replaces them, and when they are in requests.
 
 #![allow(clippy::unwrap_used, reason = "tests")]
 
@@ -14,7 +14,7 @@ use throughline::{
 use stores::{TestStore, add, all_stores, facts_in_request, project_memory, session_of, texts};
 
 #[tokio::test]
-async fn what_is_remembered_is_in_the_requests_of_its_project_and_of_no_other() {
+async fn facts_are_in_the_requests_of_their_project_only() {
     for TestStore { tl, .. } in all_stores().await {
         add(
             &project_memory(&tl, "dir:/app"),
@@ -56,7 +56,7 @@ async fn what_is_remembered_is_in_the_requests_of_its_project_and_of_no_other() 
 }
 
 #[tokio::test]
-async fn a_memory_is_no_session_of_anybodys() {
+async fn a_memory_is_not_listed_as_a_session() {
     for TestStore { tl, .. } in all_stores().await {
         let memory = project_memory(&tl, "dir:/app");
         add(&memory, "a fact to keep").await;
@@ -68,10 +68,10 @@ async fn a_memory_is_no_session_of_anybodys() {
         let start = &session.id().as_str()[..20];
         let prefix = tl.resolve(&start.parse().unwrap(), &[]).await;
         assert!(matches!(prefix, Err(Error::NoMatch(_))), "{prefix:?}");
-        let whole = tl
+        let by_full_id = tl
             .resolve(&session.id().as_str().parse().unwrap(), &[])
             .await;
-        assert_eq!(whole.unwrap().id(), session.id());
+        assert_eq!(by_full_id.unwrap().id(), session.id());
         let purge = PurgeOptions {
             max_sessions: Some(0),
             ..PurgeOptions::default()
@@ -81,15 +81,15 @@ async fn a_memory_is_no_session_of_anybodys() {
 }
 
 #[tokio::test]
-async fn nobody_else_can_take_a_key_of_the_programs_own() {
+async fn reserved_keys_are_refused() {
     let tl = &all_stores().await[0].tl;
     let new = || NewSession {
         key: Some("throughline:memory:owner".parse().unwrap()),
         ..NewSession::default()
     };
-    let made = tl.create(new()).await.unwrap_err();
-    assert!(matches!(made, Error::ReservedKey(_)));
-    assert_eq!(made.kind(), ErrorKind::Invalid);
+    let error = tl.create(new()).await.unwrap_err();
+    assert!(matches!(error, Error::ReservedKey(_)));
+    assert_eq!(error.kind(), ErrorKind::Invalid);
     let session = tl.create(NewSession::default()).await.unwrap();
     assert!(matches!(
         session.fork(None, new()).await,
@@ -98,7 +98,7 @@ async fn nobody_else_can_take_a_key_of_the_programs_own() {
 }
 
 #[tokio::test]
-async fn what_is_known_is_not_remembered_twice() {
+async fn a_known_fact_is_not_added_twice() {
     for TestStore { tl, .. } in all_stores().await {
         let memory = project_memory(&tl, "dir:/app");
         let first = add(&memory, "The port is 8080.").await;
@@ -129,7 +129,7 @@ async fn what_is_known_is_not_remembered_twice() {
 }
 
 #[tokio::test]
-async fn a_semantic_model_recognises_what_words_do_not() {
+async fn a_semantic_model_recognises_facts_in_other_words() {
     let tl = all_stores()
         .await
         .remove(0)
@@ -157,20 +157,20 @@ async fn a_newer_fact_replaces_the_one_it_contradicts_and_both_stay_readable() {
         );
         let facts = memory.facts().await.unwrap();
         assert_eq!(facts.get(old).unwrap().superseded_by, Some(new));
-        let told: Vec<Seq> = memory
+        let history: Vec<Seq> = memory
             .history(Some(new))
             .await
             .unwrap()
             .iter()
             .map(|e| e.seq)
             .collect();
-        assert_eq!(told, [old, new]);
+        assert_eq!(history, [old, new]);
         assert_eq!(memory.history(None).await.unwrap().len(), 3);
     }
 }
 
 #[tokio::test]
-async fn a_fact_can_be_corrected_forgotten_and_said_again() {
+async fn a_fact_can_be_edited_forgotten_and_added_again() {
     for TestStore { tl, .. } in all_stores().await {
         let memory = project_memory(&tl, "dir:/app");
         let first = add(&memory, "Ask Ada about billing").await;
@@ -205,7 +205,7 @@ async fn a_fact_can_be_corrected_forgotten_and_said_again() {
 }
 
 #[tokio::test]
-async fn a_replacement_by_hand_is_possible_where_words_do_not_tell() {
+async fn a_fact_can_be_replaced_explicitly() {
     let tl = &all_stores().await[0].tl;
     let memory = project_memory(tl, "dir:/app");
     let old = add(&memory, "We deploy with a shell script").await;
@@ -236,7 +236,7 @@ async fn a_secret_is_refused_and_not_repeated() {
 }
 
 #[tokio::test]
-async fn a_promoted_fact_is_there_for_every_project() {
+async fn a_promoted_fact_applies_to_every_project() {
     for TestStore { tl, .. } in all_stores().await {
         let memory = project_memory(&tl, "dir:/app");
         let seq = add(&memory, "Answer in English").await;
@@ -257,10 +257,8 @@ async fn a_promoted_fact_is_there_for_every_project() {
     }
 }
 
-/// A session with a summary left behind that says these things.
-
 #[tokio::test]
-async fn a_search_finds_facts_by_their_words_the_best_first() {
+async fn a_search_finds_facts_by_their_words_best_first() {
     for TestStore { tl, .. } in all_stores().await {
         let memory = project_memory(&tl, "dir:/app");
         for text in [
@@ -281,7 +279,7 @@ async fn a_search_finds_facts_by_their_words_the_best_first() {
 }
 
 #[tokio::test]
-async fn writers_at_the_same_time_remember_a_thing_once() {
+async fn concurrent_writers_add_a_fact_once() {
     for TestStore { tl, .. } in all_stores().await {
         let memory = project_memory(&tl, "dir:/app");
         let writers = (0..8).map(|_| memory.add(NewFact::from_person("The port is 8080")));

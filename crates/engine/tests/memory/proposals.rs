@@ -1,4 +1,4 @@
-//! What summaries find is proposed.
+//! Tests of facts proposed from summaries.
 
 use throughline::{
     AddFactStatus, Body, Message, NewFact, ProposalMode, Role, Seq, Session, Throughline,
@@ -36,7 +36,7 @@ async fn session_with_summary(tl: &Throughline, facts: &[&str]) -> (Session, thr
 }
 
 #[tokio::test]
-async fn what_a_summary_found_is_proposed_once_and_counts_when_accepted() {
+async fn facts_of_a_summary_are_proposed_once_and_take_effect_when_accepted() {
     for TestStore { tl, .. } in all_stores().await {
         let found = [
             "The queue lives in src/queue.rs",
@@ -64,7 +64,7 @@ async fn what_a_summary_found_is_proposed_once_and_counts_when_accepted() {
         memory.accept(&proposed.pending[..1]).await.unwrap();
         memory.forget(proposed.pending[1], None).await.unwrap();
         assert_eq!(texts(&memory).await, ["The queue lives in src/queue.rs"]);
-        // Neither what is known nor what was turned down comes again.
+        // Neither known nor rejected facts are proposed again.
         let again = session
             .propose_facts(&entry, ProposalMode::Propose)
             .await
@@ -74,7 +74,7 @@ async fn what_a_summary_found_is_proposed_once_and_counts_when_accepted() {
 }
 
 #[tokio::test]
-async fn the_program_never_replaces_a_persons_word_by_itself() {
+async fn a_persons_fact_is_never_replaced_automatically() {
     for TestStore { tl, .. } in all_stores().await {
         let memory = project_memory(&tl, "dir:/app");
         add(&memory, "The port is 8080").await;
@@ -111,15 +111,15 @@ async fn the_program_never_replaces_a_persons_word_by_itself() {
 }
 
 #[tokio::test]
-async fn saying_what_was_proposed_accepts_it() {
+async fn adding_a_proposed_fact_accepts_it() {
     let tl = &all_stores().await[0].tl;
     let (session, entry) = session_with_summary(tl, &[]).await;
     session
         .propose_facts(&entry, ProposalMode::Propose)
         .await
         .unwrap();
-    let said = NewFact::from_person("we decided to keep it simple");
-    let added = project_memory(tl, "dir:/app").add(said).await.unwrap();
+    let new_fact = NewFact::from_person("we decided to keep it simple");
+    let added = project_memory(tl, "dir:/app").add(new_fact).await.unwrap();
     assert_eq!(added.status, AddFactStatus::Accepted);
     assert!(added.fact.is_in_effect());
 }

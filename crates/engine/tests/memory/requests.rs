@@ -1,4 +1,4 @@
-//! Which facts a request carries, and in which order.
+//! Tests of which facts are in a request, and in which order.
 
 use throughline::context::SectionName;
 use throughline::{Content, MemoryScope, NewFact, ProjectMarker};
@@ -9,7 +9,7 @@ use crate::stores::{
 };
 
 #[tokio::test]
-async fn what_belongs_to_a_file_comes_up_when_it_is_touched() {
+async fn facts_of_a_file_are_included_when_it_is_touched() {
     for TestStore { tl, .. } in all_stores().await {
         let marks = [ProjectMarker::Folder("/app".into())];
         let project = tl
@@ -59,7 +59,7 @@ async fn what_belongs_to_a_file_comes_up_when_it_is_touched() {
 }
 
 #[tokio::test]
-async fn what_a_document_lists_already_is_not_said_twice() {
+async fn facts_that_a_document_lists_are_not_repeated() {
     let tl = &all_stores().await[0].tl;
     let memory = project_memory(tl, "dir:/app");
     add(&memory, "The port is 8080").await;
@@ -75,7 +75,7 @@ async fn what_a_document_lists_already_is_not_said_twice() {
 }
 
 #[tokio::test]
-async fn facts_keep_their_order_in_requests_whichever_matter_most() {
+async fn facts_keep_their_order_in_requests_whatever_their_rank() {
     for TestStore {
         tl, environment, ..
     } in all_stores().await
@@ -99,7 +99,7 @@ async fn facts_keep_their_order_in_requests_whichever_matter_most() {
 }
 
 #[tokio::test]
-async fn use_is_counted_once_a_session_and_only_where_a_fact_is_relevant_to_what_was_said() {
+async fn use_is_counted_once_per_session_and_only_for_relevant_facts() {
     for TestStore { tl, .. } in all_stores().await {
         let memory = project_memory(&tl, "dir:/app");
         let port = add(&memory, "The admin port is 7070").await;
@@ -117,7 +117,7 @@ async fn use_is_counted_once_a_session_and_only_where_a_fact_is_relevant_to_what
 }
 
 #[tokio::test]
-async fn an_unused_fact_fades_from_requests_and_never_from_the_store() {
+async fn an_unused_fact_fades_from_requests_but_not_from_the_store() {
     for TestStore {
         tl, environment, ..
     } in all_stores().await

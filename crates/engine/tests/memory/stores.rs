@@ -1,4 +1,4 @@
-//! Where the tests remember things, and what they ask.
+//! Test stores with a manual clock, and helpers for memory tests.
 
 use std::sync::Mutex;
 
@@ -31,11 +31,11 @@ impl Environment for ManualClock {
         bytes
             .iter_mut()
             .zip(count.iter().cycle())
-            .for_each(|(byte, roll)| *byte = *roll);
+            .for_each(|(byte, value)| *byte = *value);
     }
 }
 
-/// Every store, empty, with a clock of the test's own.
+/// An empty store with a manual clock.
 pub(crate) struct TestStore {
     pub(crate) tl: Throughline,
     pub(crate) environment: std::sync::Arc<ManualClock>,
@@ -43,7 +43,7 @@ pub(crate) struct TestStore {
 }
 
 pub(crate) async fn all_stores() -> Vec<TestStore> {
-    let mut places = Vec::new();
+    let mut stores = Vec::new();
     for kind in ["memory", "sqlite"] {
         let folder = tempfile::tempdir().unwrap();
         let address = match kind {
@@ -51,21 +51,21 @@ pub(crate) async fn all_stores() -> Vec<TestStore> {
             _ => format!("sqlite:{}", folder.path().join("tl.db").display()),
         };
         let start = Timestamp::from_second(1_800_000_000).unwrap();
-        let world = std::sync::Arc::new(ManualClock(Mutex::new((start, 0))));
-        let opening = OpenOptions {
-            environment: world.clone(),
+        let environment = std::sync::Arc::new(ManualClock(Mutex::new((start, 0))));
+        let open_options = OpenOptions {
+            environment: environment.clone(),
             ..OpenOptions::default()
         };
-        let tl = Throughline::open_with(&address.parse().unwrap(), opening)
+        let tl = Throughline::open_with(&address.parse().unwrap(), open_options)
             .await
             .unwrap();
-        places.push(TestStore {
+        stores.push(TestStore {
             tl,
-            environment: world,
+            environment,
             _folder: folder,
         });
     }
-    places
+    stores
 }
 
 pub(crate) fn project_memory(tl: &Throughline, project: &str) -> Memory {
@@ -106,7 +106,7 @@ pub(crate) async fn request_within(
     budget: Option<u64>,
 ) -> Request {
     let policy = Policy::default();
-    let asking = RequestOptions {
+    let options = RequestOptions {
         policy: &policy,
         budget,
         window: 100_000,
@@ -117,7 +117,7 @@ pub(crate) async fn request_within(
         before: None,
         model: None,
     };
-    session.request(&asking).await.unwrap()
+    session.request(&options).await.unwrap()
 }
 
 pub(crate) async fn facts_in_request(session: &Session, message: &str) -> Vec<String> {
@@ -142,13 +142,13 @@ pub(crate) async fn ask(session: &Session, question: &str) {
         sampling: &SamplingOptions::NONE,
         stop: None,
     };
-    let said = session
+    let posted = session
         .post_message(Content::text(question), Expect::Any, ConflictPolicy::Reject)
         .await
         .unwrap();
-    let turned = session
-        .answer(&said.entry, &turn, &mut |_| {})
+    let outcome = session
+        .answer(&posted.entry, &turn, &mut |_| {})
         .await
         .unwrap();
-    session.record_fact_use(&turned).await.unwrap();
+    session.record_fact_use(&outcome).await.unwrap();
 }

@@ -1,9 +1,9 @@
 //! A seeded scheduler with a simulated clock.
 //!
-//! Tasks belong to processes. Which of the ready tasks runs next is decided by the seed; when
-//! none is ready, the clock moves to the next timer. A stalled process runs nothing until its
-//! stall is over, while time goes on for everybody; a killed one loses its tasks where they
-//! are. Nothing here waits for real, and nothing depends on anything but the seed.
+//! Tasks belong to processes. The seed decides which of the ready tasks runs next; if none is
+//! ready, the clock advances to the next timer. A stalled process runs nothing until its stall
+//! is over, while time continues for the others; the tasks of a killed process are dropped.
+//! Nothing here waits in real time, and everything depends on the seed alone.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::future::poll_fn;
@@ -27,16 +27,16 @@ struct Task {
 
 struct State {
     random: fastrand::Rng,
-    /// Since the start, by a clock that nobody can set.
+    /// The time since the start, by a monotonic clock.
     elapsed: Duration,
-    /// How far the clock that people set is off, in microseconds.
+    /// The offset of the wall clock, in microseconds.
     clock_offset: i64,
     timers: BTreeMap<(Duration, u64), Waker>,
     ready: BTreeSet<u64>,
     spawned: Vec<(u64, Task)>,
     killed: BTreeSet<ProcessId>,
     stalled: BTreeMap<ProcessId, Duration>,
-    /// How long a process has been stalled in all.
+    /// The total time that a process has been stalled.
     stalls: BTreeMap<ProcessId, Duration>,
     next_id: u64,
     trace: Vec<String>,
@@ -47,7 +47,7 @@ struct State {
 #[derive(Clone)]
 pub(crate) struct Simulation {
     state: Arc<Mutex<State>>,
-    /// What `Instant` the simulation starts at, for code that takes one.
+    /// The `Instant` at which the simulation starts, for code that needs one.
     start: Instant,
 }
 
@@ -93,12 +93,12 @@ impl Simulation {
         self.state.lock().unwrap()
     }
 
-    /// A number below `bound`.
+    /// Returns a random number below `bound`.
     pub(crate) fn random(&self, bound: u64) -> u64 {
         self.state().random.u64(0..bound)
     }
 
-    /// Whether something happens that does so `percent` times in a hundred.
+    /// Returns `true` with a probability of `percent`.
     pub(crate) fn chance(&self, percent: u64) -> bool {
         self.random(100) < percent
     }
@@ -107,7 +107,7 @@ impl Simulation {
         Duration::from_micros(self.random(bound * 1_000))
     }
 
-    /// How long the simulation has lasted, by a clock that nobody can set.
+    /// The time since the start, by a monotonic clock.
     pub(crate) fn elapsed(&self) -> Duration {
         self.state().elapsed
     }
@@ -116,7 +116,7 @@ impl Simulation {
         self.start + self.elapsed()
     }
 
-    /// The time of day, by the clock that people set.
+    /// The time by the wall clock.
     pub(crate) fn time_of_day(&self) -> Timestamp {
         const START: i64 = 1_800_000_000_000_000;
         let state = self.state();
@@ -143,15 +143,15 @@ impl Simulation {
         state.ready.insert(id);
     }
 
-    pub(crate) fn stall(&self, process: ProcessId, how_long: Duration) {
-        self.log(&format!("{process:?} is stalled for {how_long:?}"));
+    pub(crate) fn stall(&self, process: ProcessId, duration: Duration) {
+        self.log(&format!("{process:?} is stalled for {duration:?}"));
         let mut state = self.state();
-        let until = state.elapsed + how_long;
+        let until = state.elapsed + duration;
         state.stalled.insert(process, until);
-        *state.stalls.entry(process).or_default() += how_long;
+        *state.stalls.entry(process).or_default() += duration;
     }
 
-    /// How long a process was stalled in all.
+    /// The total time that a process was stalled.
     pub(crate) fn stalls(&self, process: ProcessId) -> Duration {
         self.state()
             .stalls
@@ -160,7 +160,7 @@ impl Simulation {
             .unwrap_or_default()
     }
 
-    /// Ends a process where it is. What is spawned for it from now on is its successor.
+    /// Kills a process. Tasks spawned for it from now on belong to its successor.
     pub(crate) fn kill(&self, process: ProcessId) {
         self.log(&format!("{process:?} is killed"));
         let mut state = self.state();
@@ -174,7 +174,7 @@ impl Simulation {
         state.trace.push(line);
     }
 
-    /// Notes that something happened which must never happen.
+    /// Records the violation of an invariant.
     pub(crate) fn record_violation(&self, what: String) {
         self.log(&format!("VIOLATION: {what}"));
         self.state().violations.push(what);
@@ -188,9 +188,9 @@ impl Simulation {
         self.state().trace.clone()
     }
 
-    pub(crate) fn sleep(&self, how_long: Duration) -> impl Future<Output = ()> + Send + use<> {
+    pub(crate) fn sleep(&self, duration: Duration) -> impl Future<Output = ()> + Send + use<> {
         let simulation = self.clone();
-        let until = self.elapsed() + how_long;
+        let until = self.elapsed() + duration;
         poll_fn(move |context| {
             let mut state = simulation.state();
             if state.elapsed >= until {
@@ -237,7 +237,7 @@ impl Simulation {
         }
     }
 
-    /// One of the tasks that can run, by chance.
+    /// Picks a random task among those that are ready.
     fn next_task(&self, tasks: &BTreeMap<u64, Task>) -> Option<u64> {
         let mut state = self.state();
         let State {
@@ -259,7 +259,7 @@ impl Simulation {
         Some(chosen)
     }
 
-    /// Moves the clock to the next thing that happens; false where nothing will.
+    /// Advances the clock to the next event; returns `false` if there is none.
     fn advance(&self) -> bool {
         let mut state = self.state();
         let timer = state.timers.keys().next().map(|(at, _)| *at);
@@ -279,7 +279,7 @@ impl Simulation {
     }
 }
 
-/// Time and randomness of a process in the simulation.
+/// The environment of a simulated process: clock and randomness.
 #[derive(Debug)]
 pub(crate) struct SimulatedEnvironment(pub(crate) Simulation);
 
@@ -292,7 +292,7 @@ impl Environment for SimulatedEnvironment {
         self.0.state().random.fill(bytes);
     }
 
-    fn sleep(&self, how_long: Duration) -> Pin<Box<dyn Future<Output = ()> + Send>> {
-        Box::pin(self.0.sleep(how_long))
+    fn sleep(&self, duration: Duration) -> Pin<Box<dyn Future<Output = ()> + Send>> {
+        Box::pin(self.0.sleep(duration))
     }
 }

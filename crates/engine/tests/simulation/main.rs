@@ -1,16 +1,16 @@
 //! Deterministic simulation of writers, leases, turns and indexers.
 //!
-//! A few server processes share a store. Clients ask them questions, and ask another one when
-//! an answer does not come. Meanwhile processes are stalled and killed, the clock is set, the
-//! store's file is locked and its disk fails. What must hold whatever happens:
+//! A few server processes share a store. Clients send them questions, and retry with another
+//! server if an answer does not arrive. Meanwhile processes are stalled and killed, the clock
+//! is set, the store's file is locked and its disk fails. Invariants that must always hold:
 //!
-//! - a question has exactly one answer in the log, and everything acknowledged is there
+//! - a question has exactly one answer in the log, and nothing acknowledged is lost
 //! - a write is answered by its deadline
-//! - once the faults end, every client gets its answers soon, whatever the clock said
-//! - whoever waits for another process's lease is told whom it waits for
-//! - a search finds everything that is in the log, once
+//! - once the faults end, every client gets its answers soon, even if the clock was changed
+//! - a process that waits for a lease is notified which process holds it
+//! - a search finds every entry of the log exactly once
 //!
-//! All of it follows from a seed. A failing seed is printed and can be run again:
+//! Everything is determined by a seed. A failing seed is printed and can be rerun:
 //! `TL_TORTURE_SEED=N cargo nextest run -p throughline --test simulation`.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test may panic")]
@@ -30,18 +30,18 @@ use throughline::{Entry, Owner, ReadRange, Role, SessionId};
 use throughline_store::conformance::torture::TortureBudget;
 use throughline_store::{LogStore, Maintenance};
 
-/// Everything that is wrong goes wrong before this.
+/// All faults end before this time.
 const FAULTS_END: Duration = Duration::from_secs(600);
-/// By then everybody must have their answers.
+/// All clients must have their answers by this time.
 const END: Duration = Duration::from_secs(1_200);
 const QUESTIONS: usize = 4;
-/// How long a client waits before it asks another server.
+/// How long a client waits before it retries with another server.
 const CLIENT_TIMEOUT: Duration = Duration::from_secs(40);
 const NEMESIS: ProcessId = ProcessId(100);
 const CLIENTS: ProcessId = ProcessId(101);
 const CHECKER: ProcessId = ProcessId(102);
 
-/// How many seeds the suite runs.
+/// The number of seeds that the suite runs.
 const ROUNDS: u64 = 60;
 const SEED: u64 = 1;
 
@@ -55,7 +55,7 @@ fn simulate(seed: u64) -> Outcome {
     let sessions: Vec<SessionId> = (0..3)
         .map(|n| format!("session-{n}").parse().unwrap())
         .collect();
-    // The index is on the disk, and so takes most of the time.
+    // The index is on a real disk and takes most of the time.
     let indexed = seed.is_multiple_of(8);
     let cluster = Arc::new(Cluster::new(&simulation, 3, indexed));
     let finished = Arc::new(Mutex::new(0));
@@ -76,7 +76,7 @@ fn simulate(seed: u64) -> Outcome {
     }
 }
 
-/// Asks one question after the other, each until it is answered.
+/// A client that sends questions one after the other, retrying each until it is answered.
 async fn ask_everything(cluster: Arc<Cluster>, session: SessionId, finished: Arc<Mutex<usize>>) {
     let simulation = cluster.simulation.clone();
     for number in 0..QUESTIONS {
@@ -107,7 +107,7 @@ async fn ask_everything(cluster: Arc<Cluster>, session: SessionId, finished: Arc
     *finished.lock().unwrap() += 1;
 }
 
-/// Does to the processes and their store what happens to such.
+/// Injects faults into the processes and their store.
 async fn inject_faults(cluster: Arc<Cluster>) {
     let simulation = &cluster.simulation;
     loop {
@@ -137,7 +137,7 @@ async fn entries(cluster: &Cluster, session: &SessionId) -> Vec<Entry> {
     cluster.store.read(&session, read).await.unwrap_or_default()
 }
 
-/// Checks what is left behind when everything is over.
+/// Checks the final state of the store.
 async fn check(cluster: Arc<Cluster>, sessions: Vec<SessionId>) {
     let simulation = &cluster.simulation;
     for session in &sessions {
@@ -185,7 +185,7 @@ async fn check(cluster: Arc<Cluster>, sessions: Vec<SessionId>) {
 fn fail(seed: u64, outcome: &Outcome) -> ! {
     let last = outcome.trace.len().saturating_sub(80);
     panic!(
-        "seed {seed}: {:#?}\n{}\nrun it again: TL_TORTURE_SEED={seed} cargo nextest run -p \
+        "seed {seed}: {:#?}\n{}\nrerun it: TL_TORTURE_SEED={seed} cargo nextest run -p \
          throughline --test simulation",
         outcome.violations,
         outcome.trace[last..].join("\n"),
@@ -210,7 +210,7 @@ fn whatever_happens_every_question_has_one_answer_in_time() {
 }
 
 #[test]
-fn a_seed_does_the_same_every_time() {
+fn a_seed_is_deterministic() {
     for seed in [3, 8] {
         assert_eq!(simulate(seed).trace, simulate(seed).trace);
     }

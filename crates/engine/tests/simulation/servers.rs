@@ -24,10 +24,10 @@ use crate::executor::{ProcessId, SimulatedEnvironment, Simulation};
 use crate::store::SimulatedStore;
 use crate::writer::{Disk, Queue, Writer};
 
-/// A wait for a lease that was refused so often is longer than a moment.
+/// After this many refusals of a lease, the wait must have been reported.
 const REFUSALS: usize = 20;
 
-/// A question on its way to a server.
+/// A question sent to a server.
 pub(crate) struct Request {
     session: SessionId,
     key: String,
@@ -49,19 +49,19 @@ impl Request {
     }
 }
 
-/// A process that is running.
+/// A running server process.
 struct Server {
     tl: Throughline,
     store: Arc<SimulatedStore>,
 }
 
-/// All processes, and the store they share.
+/// All server processes and the store they share.
 pub(crate) struct Cluster {
     pub(crate) simulation: Simulation,
     pub(crate) store: Arc<MemoryStore>,
     disk: Arc<Mutex<Disk>>,
     servers: Mutex<Vec<Option<Server>>>,
-    /// The folder of the index, where there is one.
+    /// The folder of the index, if there is one.
     index: Option<tempfile::TempDir>,
     acknowledged: Mutex<BTreeMap<SessionId, Vec<String>>>,
     expected: Mutex<Vec<(SessionId, Seq, String)>>,
@@ -151,19 +151,19 @@ impl Cluster {
         process
     }
 
-    pub(crate) fn lock_disk(&self, how_long: Duration) {
+    pub(crate) fn lock_disk(&self, duration: Duration) {
         self.simulation
-            .log(&format!("the file is locked for {how_long:?}"));
-        self.disk.lock().unwrap().locked_until = self.simulation.elapsed() + how_long;
+            .log(&format!("the file is locked for {duration:?}"));
+        self.disk.lock().unwrap().locked_until = self.simulation.elapsed() + duration;
     }
 
-    pub(crate) fn break_disk(&self, how_long: Duration) {
+    pub(crate) fn break_disk(&self, duration: Duration) {
         self.simulation
-            .log(&format!("the disk fails for {how_long:?}"));
-        self.disk.lock().unwrap().failing_until = self.simulation.elapsed() + how_long;
+            .log(&format!("the disk fails for {duration:?}"));
+        self.disk.lock().unwrap().failing_until = self.simulation.elapsed() + duration;
     }
 
-    /// Notes that a client knows that a question was answered.
+    /// Records that a client received an answer.
     pub(crate) fn acknowledge(&self, session: &SessionId, key: &str) {
         let mut acknowledged = self.acknowledged.lock().unwrap();
         acknowledged
@@ -190,7 +190,7 @@ impl Cluster {
         let tl = self.engine(self.connect(crate::CHECKER));
         let expected = self.expected.lock().unwrap().clone();
         for (session, seq, text) in expected {
-            let searching = SearchOptions {
+            let options = SearchOptions {
                 query: &format!("\"{text}\""),
                 mode: Mode::Text,
                 limit: 10,
@@ -200,11 +200,11 @@ impl Cluster {
                 zone: &TimeZone::UTC,
                 index_wait: IndexWait::Unlimited,
             };
-            let searched = tl.search(&searching).await.unwrap();
-            let hits = searched.found.hits.iter();
-            let places: Vec<_> = hits.map(|hit| (&hit.session, hit.seq)).collect();
-            if places != [(&session, seq)] {
-                let what = format!("{session} {seq} is to be found, not {places:?}");
+            let results = tl.search(&options).await.unwrap();
+            let hits = results.found.hits.iter();
+            let locations: Vec<_> = hits.map(|hit| (&hit.session, hit.seq)).collect();
+            if locations != [(&session, seq)] {
+                let what = format!("{session} {seq} should be found, not {locations:?}");
                 self.simulation.record_violation(what);
             }
         }
@@ -215,7 +215,7 @@ async fn keep_indexing(simulation: Simulation, tl: Throughline) {
     loop {
         simulation.sleep(simulation.random_duration(60_000)).await;
         if let Err(error) = tl.catch_up(IndexWait::Unlimited, &mut |_, _| {}).await {
-            simulation.record_violation(format!("the index cannot be fed: {error}"));
+            simulation.record_violation(format!("the index cannot be updated: {error}"));
         }
     }
 }
@@ -230,7 +230,7 @@ struct ServedTurn {
 impl ServedTurn {
     async fn answer(self, request: Request) {
         let answered = Box::pin(self.run(&request.session, &request.key)).await;
-        // The client may have gone to another server.
+        // The client may have switched to another server.
         let _ = request
             .reply
             .send(answered.map_err(|error| error.to_string()));
@@ -250,13 +250,13 @@ impl ServedTurn {
         let id = session.new_entry(Body::Cleared).id;
         let claim = session.claim_turn_as(id).await?;
         if self.store.refusals(&id) > REFUSALS && !reported.load(Ordering::Relaxed) {
-            let what = format!("{key} waited for another server and nobody was told");
+            let what = format!("{key} waited for another server and that was not reported");
             self.simulation.record_violation(what);
         }
         let turn = self.turn(claim.session(), key);
-        let turned = Box::pin(claim.run_with_renewal(turn)).await;
+        let outcome = Box::pin(claim.run_with_renewal(turn)).await;
         claim.release().await;
-        turned
+        outcome
     }
 
     async fn turn(&self, session: &Session, key: &str) -> Result<(), Error> {
@@ -289,8 +289,8 @@ impl ServedTurn {
             sampling: &SamplingOptions::NONE,
             stop: None,
         };
-        let turned = session.answer(question, &turn, &mut |_| {}).await?;
-        if turned.answer.is_none() {
+        let outcome = session.answer(question, &turn, &mut |_| {}).await?;
+        if outcome.answer.is_none() {
             return Err(Error::Store(throughline::StoreError::Closed));
         }
         if self.simulation.chance(20) {
@@ -300,7 +300,7 @@ impl ServedTurn {
     }
 
     async fn compact(&self, session: &Session, policy: &Policy) -> Result<(), Error> {
-        let compacting = CompactOptions {
+        let options = CompactOptions {
             policy,
             window: 100_000,
             encoding: Encoding::Rough,
@@ -311,11 +311,11 @@ impl ServedTurn {
             summarizer: None,
             on_event: None,
         };
-        session.compact(&compacting).await.map(drop)
+        session.compact(&options).await.map(drop)
     }
 }
 
-/// Whether somebody has answered a question.
+/// Returns whether a question has been answered.
 async fn is_answered(session: &Session, question: &Entry) -> Result<bool, Error> {
     let after = session
         .read(ReadRange::starting_at(question.seq.next(), 100))
@@ -328,7 +328,7 @@ async fn is_answered(session: &Session, question: &Entry) -> Result<bool, Error>
     Ok(turn.any(|role| role == Role::Assistant))
 }
 
-/// A model that takes its time, and sometimes fails or breaks off.
+/// A slow model that sometimes fails or breaks off.
 #[derive(Debug)]
 struct SlowModel {
     simulation: Simulation,
@@ -348,12 +348,12 @@ impl Model for SlowModel {
     async fn answer(
         &self,
         _: &ModelRequest<'_>,
-        tell: &mut (dyn FnMut(Delta) + Send),
+        on_delta: &mut (dyn FnMut(Delta) + Send),
     ) -> Result<Answer, PartialAnswer> {
         let simulation = &self.simulation;
         for word in self.answer.split(' ') {
             simulation.sleep(simulation.random_duration(6_000)).await;
-            tell(Delta::Text(format!("{word} ")));
+            on_delta(Delta::Text(format!("{word} ")));
         }
         let content = Content::text(&self.answer);
         if simulation.chance(5) {

@@ -1,5 +1,5 @@
-//! A process's way to the store: every call takes a while, in which the process may be stalled
-//! or killed, or others may call. The store itself is in memory and shared by all.
+//! A process's connection to the shared store in memory. Every call takes some time, during
+//! which the process may be stalled or killed and others may call.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -38,7 +38,7 @@ impl std::fmt::Debug for SimulatedStore {
 }
 
 impl SimulatedStore {
-    /// How often a piece of work with this id was refused a lease.
+    /// Returns how often the holder with this id was refused a lease.
     pub(crate) fn refusals(&self, id: &EntryId) -> usize {
         let refused = self.refusals_by_holder.lock().unwrap();
         let of_id = |holder: &str| LeaseHolder::parse(holder).id == id.to_string();
@@ -46,7 +46,7 @@ impl SimulatedStore {
         refused.map(|(_, times)| times).sum()
     }
 
-    /// The time a call is on its way.
+    /// Waits for the simulated latency of a call.
     async fn simulate_latency(&self) {
         self.simulation
             .sleep(self.simulation.random_duration(3))
@@ -78,12 +78,12 @@ impl LogStore for SimulatedStore {
     async fn create(
         &self,
         owner: &Owner,
-        birth: SessionHeader,
+        header: SessionHeader,
     ) -> Result<CreateOutcome, StoreError> {
         let owner = owner.clone();
         self.write(move |store| {
-            let (owner, birth) = (owner.clone(), birth.clone());
-            async move { store.create(&owner, birth).await }
+            let (owner, header) = (owner.clone(), header.clone());
+            async move { store.create(&owner, header).await }
         })
         .await
     }
@@ -129,10 +129,10 @@ impl LogStore for SimulatedStore {
         &self,
         of: &SessionRef,
         at: Seq,
-        birth: SessionHeader,
+        header: SessionHeader,
     ) -> Result<Record, StoreError> {
         self.simulate_latency().await;
-        self.store.fork(of, at, birth).await
+        self.store.fork(of, at, header).await
     }
 
     async fn locate(
@@ -157,11 +157,11 @@ impl LogStore for SimulatedStore {
     async fn import_log(
         &self,
         owner: &Owner,
-        birth: SessionHeader,
+        header: SessionHeader,
         entries: Vec<StoredEntry>,
     ) -> Result<u64, StoreError> {
         self.simulate_latency().await;
-        self.store.import_log(owner, birth, entries).await
+        self.store.import_log(owner, header, entries).await
     }
 }
 

@@ -1,9 +1,8 @@
-//! The writer of a simulated process: writes are queued and committed in batches, as the SQL
-//! stores do, over a store in memory that others lock, and a disk that fails.
+//! The writer of a simulated process: writes are queued and committed in batches, as in the SQL
+//! stores, on a store in memory with simulated file locks and disk failures.
 //!
-//! What becomes of a batch that failed is decided by the code under test, [`BatchRun`]. Here it
-//! is checked that every write is answered by its deadline; one that was answered is not there to
-//! be run any more.
+//! The code under test, [`BatchRun`], decides how to handle a failed batch. The checks here:
+//! every write is answered by its deadline, and a write that was answered is not run again.
 
 use std::collections::VecDeque;
 use std::pin::Pin;
@@ -18,15 +17,15 @@ use tokio::sync::{Notify, oneshot};
 
 use crate::executor::{ProcessId, Simulation};
 
-/// How long a write may take.
+/// The deadline of a write.
 pub(crate) const TIME_LIMIT: Duration = Duration::from_secs(60);
-/// How much later than at its deadline a write may be answered: the commit under way ends.
+/// How late after its deadline a write may be answered, since a commit in progress is finished.
 const SLACK: Duration = Duration::from_millis(500);
 const BATCH: usize = 512;
 
 type WriteFuture<'a> = Pin<Box<dyn Future<Output = ()> + Send + 'a>>;
 
-/// A write, whatever it answers with.
+/// A write with any result type.
 pub(crate) trait WriteOperation: Send {
     fn run<'a>(&'a mut self, store: &'a Arc<MemoryStore>) -> WriteFuture<'a>;
     fn answer(self: Box<Self>, failure: Option<StoreError>);
@@ -69,7 +68,7 @@ struct PendingWrite {
     write: Box<dyn WriteOperation>,
     submitted: Instant,
     deadline: Instant,
-    /// How long the process had been stalled when it was submitted.
+    /// The total stall time of the process when the write was submitted.
     stalls: Duration,
 }
 
@@ -83,12 +82,12 @@ impl QueuedWrite for PendingWrite {
     }
 }
 
-/// What is wrong with the store's file at the moment.
+/// The current faults of the store's file.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Disk {
     /// Until when another program holds its lock.
     pub(crate) locked_until: Duration,
-    /// Until when nothing can be written to it.
+    /// Until when writes fail.
     pub(crate) failing_until: Duration,
 }
 
@@ -169,7 +168,7 @@ impl Writer {
         deadline: Instant,
     ) {
         let simulation = &self.simulation;
-        // Waits for the file's lock as SQLite's busy handler does.
+        // Waits for the file lock like SQLite's busy handler.
         let fault = loop {
             let now = simulation.elapsed();
             let Disk {
@@ -204,7 +203,7 @@ impl Writer {
             queued.write.run(&self.store).await;
         }
         run.record_commit();
-        // The sync; what was committed stays so, whether or not anybody hears of it.
+        // The sync. What was committed remains committed even if the reply is lost.
         simulation.sleep(simulation.random_duration(20)).await;
         self.answer(batch, None);
     }

@@ -1,29 +1,29 @@
-//! Keeping what was said apart from how the transcript is built.
+//! Escapes message text so that it cannot be mistaken for the transcript's structure.
 //!
-//! A line of a message that looks like a line of the transcript gets a backslash
-//! before it, after its indentation: `## Query 2` becomes `\## Query 2`, which Markdown
-//! shows as it was. The lines meant are the headings of sections, footers, notes,
-//! `> **System:**`, and `**Name:**` where it could be taken for the next speaker. A
-//! marker of the summary block gets a space inside, wherever it stands: `<! -- SESSION…`.
+//! A line of a message that looks like a line of the transcript gets a backslash after its
+//! indentation: `## Query 2` becomes `\## Query 2`, which Markdown displays unchanged. This
+//! concerns section headings, footers, notes, `> **System:**`, and `**Name:**` where it
+//! could be taken for the next speaker. A marker of the summary block gets a space inside,
+//! wherever it occurs: `<! -- SESSION…`.
 //!
-//! Invariant: [`revert`] undoes [`apply`], for text with `\n` between its lines. What
-//! already looks escaped is escaped once more.
+//! Invariant: [`unescape_text`] reverts [`escape_text`], for text with `\n` line breaks. Text
+//! that already looks escaped is escaped again.
 
 use std::borrow::Cow;
 
-/// Whose words a text is.
+/// Where a text appears in the transcript.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum EscapeContext<'a> {
-    /// The user's: the next `**Name:**` would end it, so every one is escaped.
+    /// In a query: the next `**Name:**` would end it, so all of them are escaped.
     User,
-    /// The answer's: only the agent's own label is escaped.
+    /// In an answer: only the agent's own label is escaped.
     Answer {
-        /// The agent as the transcript's header has it.
+        /// The agent's name in the transcript's header.
         agent: &'a str,
     },
 }
 
-/// Whether a line is one of ours: a heading, a footer, a note.
+/// Whether a line is part of the structure: a heading, a footer or a note.
 fn is_structure(line: &str) -> bool {
     let is_heading = line.strip_prefix("##").is_some_and(|rest| {
         let title = rest.trim_start();
@@ -38,10 +38,10 @@ fn is_structure(line: &str) -> bool {
         || is_note(line)
 }
 
-/// What a system message inside a query starts with.
+/// Prefix of a system message inside a query.
 pub(super) const SYSTEM_PREFIX: &str = "> **System:**";
 
-/// Whether a line begins like a note: `*10:00:05 …`.
+/// Whether a line starts like a note: `*10:00:05 …`.
 pub(super) fn is_note(line: &str) -> bool {
     line.as_bytes().get(..10).is_some_and(|start| {
         start.iter().zip(b"*00:00:00 ").all(|(byte, shape)| {
@@ -54,14 +54,14 @@ pub(super) fn is_note(line: &str) -> bool {
     })
 }
 
-/// The name and the rest of a line that begins with `**Name:**`.
+/// Splits a line that starts with `**Name:**` into the name and the rest.
 pub(super) fn parse_label(line: &str) -> Option<(&str, &str)> {
     let (name, rest) = line.strip_prefix("**")?.split_once(":**")?;
     (!name.is_empty() && !name.contains('*')).then_some((name, rest))
 }
 
-/// The text as it may stand in a transcript.
-pub(super) fn escape_text(text: &str, voice: EscapeContext<'_>) -> String {
+/// Escapes a text for use in a transcript.
+pub(super) fn escape_text(text: &str, context: EscapeContext<'_>) -> String {
     let text = escape_markers(&normalize_line_ends(text)).into_owned();
     let mut escaped = String::with_capacity(text.len());
     for (index, line) in text.split('\n').enumerate() {
@@ -69,7 +69,7 @@ pub(super) fn escape_text(text: &str, voice: EscapeContext<'_>) -> String {
             escaped.push('\n');
         }
         let (indent, slashes, rest) = split_line(line);
-        let taken_for_label = parse_label(rest).is_some_and(|(name, _)| match voice {
+        let taken_for_label = parse_label(rest).is_some_and(|(name, _)| match context {
             EscapeContext::User => true,
             EscapeContext::Answer { agent } => !slashes.is_empty() || name == agent,
         });
@@ -84,7 +84,7 @@ pub(super) fn escape_text(text: &str, voice: EscapeContext<'_>) -> String {
     escaped
 }
 
-/// The text as it was before [`apply`].
+/// Reverts [`escape_text`].
 pub(super) fn unescape_text(text: &str) -> String {
     let mut plain = String::with_capacity(text.len());
     for (index, line) in text.split('\n').enumerate() {
@@ -102,18 +102,18 @@ pub(super) fn unescape_text(text: &str) -> String {
     adjust_marker_spaces(&plain, |spaces| spaces.saturating_sub(1)).unwrap_or(plain)
 }
 
-/// The text with markers made harmless, and its line ends as they are.
+/// Escapes the markers in a text; line breaks are unchanged.
 pub(super) fn escape_markers(text: &str) -> Cow<'_, str> {
     adjust_marker_spaces(text, |spaces| spaces + 1).map_or(Cow::Borrowed(text), Cow::Owned)
 }
 
-/// A text on one line, its markers made harmless.
+/// Joins a text into one line and escapes its markers.
 pub(super) fn to_one_line(text: &str) -> String {
     let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
     escape_markers(&line).into_owned()
 }
 
-/// Every kind of line end that Markdown knows, as the one that is written.
+/// Converts all line breaks that Markdown knows to `\n`.
 pub(super) fn normalize_line_ends(text: &str) -> Cow<'_, str> {
     if text.contains('\r') {
         Cow::Owned(text.replace("\r\n", "\n").replace('\r', "\n"))
@@ -122,7 +122,7 @@ pub(super) fn normalize_line_ends(text: &str) -> Cow<'_, str> {
     }
 }
 
-/// Indentation, backslashes, and what is left of a line.
+/// Splits a line into indentation, backslashes and the rest.
 fn split_line(line: &str) -> (&str, &str, &str) {
     let unindented = line.trim_start_matches(' ');
     let rest = unindented.trim_start_matches('\\');
@@ -133,7 +133,7 @@ fn split_line(line: &str) -> (&str, &str, &str) {
     )
 }
 
-/// Changes how many spaces stand inside the markers of a text, if it has any.
+/// Changes the number of spaces inside the markers of a text; `None` if it has none.
 fn adjust_marker_spaces(text: &str, change: impl Fn(usize) -> usize) -> Option<String> {
     const AFTER: &str = "-- SESSION_SUMMARY_";
 
@@ -215,8 +215,8 @@ mod tests {
     proptest! {
         #[test]
         fn unescaping_undoes_escaping(text in hostile_text()) {
-            for voice in [EscapeContext::User, SALLY] {
-                let escaped = escape_text(&text, voice);
+            for context in [EscapeContext::User, SALLY] {
+                let escaped = escape_text(&text, context);
                 prop_assert_eq!(&unescape_text(&escaped), &text);
                 prop_assert!(!escaped.contains(SUMMARY_START));
                 prop_assert!(!escaped.contains(SUMMARY_END));

@@ -1,4 +1,4 @@
-//! The exact text of what stands between and below the queries.
+//! Tests the exact text of notes between and below the queries.
 
 use super::writer_tests::render_body;
 

@@ -1,21 +1,21 @@
-//! The line below an answer: `*Time: 3.2s | Tokens: 345 (in: 123, out: 222)*`.
+//! The footer of an answer: `*Time: 3.2s | Tokens: 345 (in: 123, out: 222)*`.
 //!
-//! Parts that are not known are left out, and a footer without parts is no line.
+//! Unknown parts are left out; an empty footer is not written.
 
 use throughline_model::Usage;
 use throughline_model::format::format_thousands;
 
-/// What an answer took.
+/// Latency and token usage of an answer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Footer {
     pub(super) latency_ms: Option<u64>,
     pub(super) usage: Option<Usage>,
-    /// Tokens altogether, which is all that some transcripts tell.
+    /// Total tokens; some transcripts have only this.
     pub(super) tokens: Option<u64>,
 }
 
 impl Footer {
-    /// Takes in what one message took.
+    /// Adds the figures of one message.
     pub(super) fn add(&mut self, usage: Option<Usage>, latency_ms: Option<u64>) {
         if let Some(usage) = usage {
             *self.usage.get_or_insert_default() += usage;
@@ -26,7 +26,7 @@ impl Footer {
         }
     }
 
-    /// The line, where there is anything to say.
+    /// Renders the line; `None` if there are no figures.
     pub(super) fn render_line(&self) -> Option<String> {
         let mut parts = Vec::new();
         if let Some(latency) = self.latency_ms {
@@ -44,7 +44,7 @@ impl Footer {
         (!parts.is_empty()).then(|| format!("*{}*", parts.join(" | ")))
     }
 
-    /// Reads a line, if it is a footer.
+    /// Parses a line, if it is a footer.
     pub(super) fn parse(line: &str) -> Option<Self> {
         let inside = line.trim_end().strip_prefix('*')?.strip_suffix('*')?;
         let mut footer = Self::default();
@@ -75,7 +75,7 @@ impl Footer {
     }
 }
 
-/// The number that [`thousands`] wrote, or one without separators.
+/// Parses a number with or without thousands separators.
 pub(super) fn parse_grouped(text: &str) -> Option<u64> {
     text.trim().replace(',', "").parse().ok()
 }

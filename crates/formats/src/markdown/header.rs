@@ -1,4 +1,4 @@
-//! The first lines of a transcript: which session, when, with whom.
+//! The header of a transcript: session, date and agent.
 
 use std::io::{self, Write};
 
@@ -7,48 +7,48 @@ use throughline_model::{AgentRef, SessionHeader, SessionId, SessionInfo, Timesta
 
 use super::escape::to_one_line;
 
-/// What a transcript says of its session before anything that was said.
+/// The header of a transcript.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TranscriptHeader {
-    /// What to call the session, where it has no agent to be called after.
+    /// Title of the session, used if it has no agent.
     pub title: String,
-    /// The session.
+    /// The session id.
     pub session: SessionId,
-    /// When it was made.
+    /// When it was created.
     pub created_at: Timestamp,
-    /// The agent it is with, which is the one to resume it with.
+    /// The current agent, with which to resume it.
     pub agent: Option<AgentRef>,
-    /// The agent it began with, where that is another.
+    /// The first agent, if it is a different one.
     pub first_agent: Option<AgentRef>,
-    /// The session it came from.
+    /// The session it was resumed from.
     pub resumed_from: Option<SessionId>,
-    /// Where the transcript of that session is.
+    /// Path of that session's transcript.
     pub previous_session: Option<String>,
-    /// How many queries it has.
+    /// Number of queries.
     pub total_queries: u64,
 }
 
 impl TranscriptHeader {
-    /// The head of a session's transcript. No card knows where the parent's transcript is.
-    pub fn new(birth: &SessionHeader, card: &SessionInfo) -> Self {
+    /// Creates the header of a session's transcript, without the parent's transcript path.
+    pub fn new(header: &SessionHeader, info: &SessionInfo) -> Self {
         Self {
-            title: card.title().to_owned(),
-            session: card.id.clone(),
-            created_at: card.created_at,
-            agent: card.agent.clone(),
-            first_agent: birth.agent.clone(),
-            resumed_from: card.lineage.parent().cloned(),
+            title: info.title().to_owned(),
+            session: info.id.clone(),
+            created_at: info.created_at,
+            agent: info.agent.clone(),
+            first_agent: header.agent.clone(),
+            resumed_from: info.lineage.parent().cloned(),
             previous_session: None,
-            total_queries: card.queries,
+            total_queries: info.queries,
         }
     }
 
-    /// The name of the agent it is with.
+    /// Returns the name of the current agent.
     pub(super) fn speaker(&self) -> String {
         speaker_name(self.agent.as_ref())
     }
 
-    /// The name that the first answers are marked with.
+    /// Returns the name that labels the first answers.
     pub(super) fn first_speaker(&self) -> String {
         speaker_name(self.first_agent.as_ref().or(self.agent.as_ref()))
     }
@@ -82,10 +82,10 @@ impl TranscriptHeader {
     }
 }
 
-/// What answers are marked with where no agent is known.
+/// Label of answers if no agent is known.
 pub(super) const DEFAULT_SPEAKER: &str = "Assistant";
 
-/// An agent's name as a label can have it.
+/// Returns an agent's name in a form that is valid in a label.
 pub(super) fn speaker_name(agent: Option<&AgentRef>) -> String {
     let plain = agent.map_or(String::new(), |agent| agent.name.replace('*', " "));
     match to_one_line(&plain) {

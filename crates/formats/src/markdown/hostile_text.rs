@@ -1,9 +1,9 @@
-//! Text that would pass for structure if it could.
+//! A test strategy for text that resembles the transcript's structure.
 
 use proptest::prelude::*;
 use throughline_model::{SUMMARY_END, SUMMARY_START};
 
-/// Text made mostly of what matters here.
+/// Generates text that consists mostly of structural elements.
 pub(super) fn hostile_text() -> impl Strategy<Value = String> {
     let piece = prop_oneof![
         Just("\n".to_owned()),

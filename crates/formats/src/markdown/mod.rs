@@ -1,4 +1,4 @@
-//! The transcript: a session as Markdown, for people, and to resume from.
+//! The transcript format: a session as Markdown, to be read by people and resumed from.
 //!
 //! ```markdown
 //! # Sally Conversation
@@ -24,7 +24,7 @@
 //! <!-- SESSION_SUMMARY_END -->
 //! ```
 //!
-//! Invariant: nothing that was said can pass for structure. See [`escape`] for how.
+//! Invariant: message text is never mistaken for structure; see [`escape`].
 
 mod escape;
 mod footer;

@@ -1,19 +1,18 @@
-//! What happened besides talking, in one italic line: `*10:00:05 Pinned: 20 tools*`.
+//! Notes in a transcript: one italic line per event, `*10:00:05 Pinned: 20 tools*`.
 
 use throughline_model::{Body, MergeMode, Tag};
 
 use super::escape::to_one_line;
 
-/// What to say of an entry that is neither message, checkpoint nor restoration.
+/// Describes an entry that is not a message, checkpoint or restoration.
 pub(super) fn describe_entry(body: &Body) -> String {
     match body {
         Body::CheckpointRetracted { checkpoint } => {
             format!("Checkpoint at entry {checkpoint} taken back")
         }
-        Body::Summarized(summary) => format!(
-            "Summary of everything up to entry {} by {}",
-            summary.covers, summary.by
-        ),
+        Body::Summarized(summary) => {
+            format!("Summary up to entry {} by {}", summary.covers, summary.by)
+        }
         Body::Pinned { text } => format!("Pinned: {text}"),
         Body::Unpinned { pin } => format!("Unpinned entry {pin}"),
         Body::Decided { text } => format!("Decided: {text}"),
@@ -45,25 +44,25 @@ pub(super) fn describe_entry(body: &Body) -> String {
                 MergeMode::Appended => format!("{} entries", merge.entries),
                 MergeMode::Summarized => "its summary".to_owned(),
             };
-            let came_to = merge.summary.as_deref().unwrap_or_default();
-            let colon = if came_to.is_empty() { "" } else { ": " };
-            format!("Merged from {}, {how}{colon}{came_to}", merge.from)
+            let text = merge.summary.as_deref().unwrap_or_default();
+            let colon = if text.is_empty() { "" } else { ": " };
+            format!("Merged from {}, {how}{colon}{text}", merge.from)
         }
         Body::Archived => "Archived".to_owned(),
-        Body::Unarchived => "Taken up again".to_owned(),
+        Body::Unarchived => "Unarchived".to_owned(),
         Body::Remembered(fact) if fact.proposed => format!("Proposed: {}", fact.text),
         Body::Remembered(fact) => format!("Remembered: {}", fact.text),
         Body::Accepted { fact } => format!("Accepted fact {fact}"),
         Body::Forgotten { fact, .. } => format!("Forgot fact {fact}"),
-        Body::Used { session, .. } => format!("Facts of use in {session}"),
+        Body::Used { session, .. } => format!("Facts used in {session}"),
         Body::Erased(tombstone) => format!("Erased: {}", tombstone.erased_kind),
         Body::Lost => "Lost: the entry could not be read".to_owned(),
-        // Kinds of later versions, and of this one where they have no better place.
+        // Kinds of newer versions, and those without a description of their own.
         other => format!("Entry of kind {}", other.kind()),
     }
 }
 
-/// The note as the line that is written.
+/// Formats a note as a line.
 pub(super) fn format_note(time: &str, note: &str) -> String {
     format!("*{time} {}*", to_one_line(note).replace('*', "\\*"))
 }

@@ -1,7 +1,7 @@
-//! Reading a transcript, ours or of the system whose format it is.
+//! Reads a transcript, ours or the chat loop's.
 //!
-//! Whatever is missing is left out; only a text that is no transcript at all is an
-//! error. Text between the lines of structure is taken as it is.
+//! Missing parts are left out; the only error is a text that is not a transcript at all.
+//! Text between the structural lines is taken as it is.
 
 use jiff::civil::{DateTime, Time};
 use jiff::tz::TimeZone;
@@ -12,61 +12,59 @@ use super::footer::parse_grouped;
 use super::header::DEFAULT_SPEAKER;
 use super::section::{Heading, Query, Section, parse_heading};
 
-/// A session as its transcript tells it.
+/// A session as read from its transcript.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Transcript {
-    /// What is before `Conversation` in the title.
+    /// The title, without `Conversation`.
     pub title: Option<String>,
-    /// The session.
+    /// The session id.
     pub session_id: Option<String>,
-    /// When it was made, as it is written; see [`Transcript::started`].
+    /// The date as written; see [`Transcript::started_at`].
     pub date: Option<String>,
     /// The agent's name.
     pub agent: Option<String>,
-    /// The file that describes the agent.
+    /// Path of the agent file.
     pub agent_path: Option<String>,
     /// The session it was resumed from.
     pub resumed_from: Option<String>,
-    /// Where the transcript of that session is.
+    /// Path of that session's transcript.
     pub previous_session: Option<String>,
-    /// How many queries the header says there are.
+    /// Number of queries according to the header.
     pub total_queries: Option<u64>,
-    /// The tokens of all answers together, those of restorations included.
+    /// Tokens of all answers, including restorations.
     pub total_tokens: u64,
-    /// How it was resumed, where it was.
+    /// How it was resumed, if it was.
     pub restored: Option<Restoration>,
-    /// What was asked and answered.
+    /// The queries with their answers.
     pub queries: Vec<Query>,
-    /// The summary at its end, or why there is none.
+    /// The summary at the end, or why there is none.
     pub summary: Result<Summary, SummaryError>,
 }
 
-/// A session was resumed, and the agent said so.
+/// The restoration of a session, and the agent's acknowledgement.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Restoration {
     /// The time of day.
     pub time: Time,
-    /// What is said of where it came from.
+    /// Where it was restored from.
     pub context: Option<String>,
-    /// What the agent said.
+    /// The agent's acknowledgement.
     pub acknowledgement: String,
-    /// The tokens it took.
+    /// Token usage of the acknowledgement.
     pub usage: Option<Usage>,
 }
 
-/// Why a text is no transcript.
+/// Why a text is not a transcript.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum TranscriptError {
-    /// Neither the title nor the session is there.
-    #[error(
-        "not a transcript: there is neither a `# … Conversation` title nor a `**Session ID:**`"
-    )]
+    /// Both the title and the session id are missing.
+    #[error("not a transcript: it has neither a `# … Conversation` title nor a `**Session ID:**`")]
     NotATranscript,
 }
 
 impl Transcript {
-    /// The instant it began. A date without an offset is taken to be in `zone`.
+    /// Returns when it started. A date without an offset is in `zone`.
     pub fn started_at(&self, zone: &TimeZone) -> Option<Timestamp> {
         let date = self.date.as_deref()?;
         date.parse::<Timestamp>().ok().or_else(|| {
@@ -79,7 +77,7 @@ impl Transcript {
 /// Reads a transcript.
 pub fn read_transcript(text: &str) -> Result<Transcript, TranscriptError> {
     let summary = Summary::from_transcript(text);
-    // A marker with queries after it was said by someone, and ends nothing.
+    // A marker followed by queries is part of a message.
     let body = match text.rfind(SUMMARY_START) {
         Some(start)
             if !text[start..]
@@ -106,7 +104,7 @@ fn parse_header(
     lines: &[&str],
     summary: Result<Summary, SummaryError>,
 ) -> Result<Transcript, TranscriptError> {
-    // The rule ends the header; notes may stand between it and the first section.
+    // A rule ends the header; notes may follow before the first section.
     let end = lines
         .iter()
         .position(|line| line.trim_end() == "---")
@@ -144,7 +142,7 @@ fn parse_header(
     })
 }
 
-/// The lines from each heading to the next.
+/// Splits the lines into sections at the headings.
 fn split_sections<'a>(lines: &[&'a str]) -> Vec<Section<'a>> {
     let mut sections = Vec::new();
     let mut open: Option<(Heading, Time, usize)> = None;
@@ -177,7 +175,7 @@ fn add_section(transcript: &mut Transcript, section: &Section<'_>) {
                 acknowledgement: section.answer_text(agent),
                 usage: section.footer.usage,
             });
-            // Some transcripts tell this here and not in the header.
+            // Some transcripts have this here instead of in the header.
             let parent = context
                 .and_then(|context| context.strip_prefix("Resumed from "))
                 .and_then(|rest| rest.split_whitespace().next());

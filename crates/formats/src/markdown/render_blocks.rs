@@ -1,4 +1,4 @@
-//! Blocks as paragraphs of Markdown.
+//! Renders content blocks as Markdown.
 //!
 //! Invariant: a fence is longer than any run of backticks inside it.
 
@@ -7,37 +7,37 @@ use throughline_model::{Attachment, Block, ToolResult};
 
 use super::escape::{self, EscapeContext, to_one_line};
 
-/// The paragraphs of a block, if there is anything to show.
-pub(super) fn render_block(block: &Block, voice: EscapeContext<'_>) -> Option<String> {
+/// Renders a block; `None` if there is nothing to show.
+pub(super) fn render_block(block: &Block, context: EscapeContext<'_>) -> Option<String> {
     Some(match block {
         Block::Text(text) if text.trim().is_empty() => return None,
-        Block::Text(text) => escape::escape_text(text, voice),
+        Block::Text(text) => escape::escape_text(text, context),
         Block::Thinking { text, .. } if text.trim().is_empty() => return None,
         Block::Thinking { text, .. } => render_quote(text),
         Block::ToolCall(call) => format!(
             "**Tool call:** {}\n\n{}",
             to_one_line(&call.name),
-            render_fence("json", call.input.as_str(), voice)
+            render_fence("json", call.input.as_str(), context)
         ),
         Block::ToolResult(result) => {
             let label = if result.is_error { "error" } else { "result" };
             format!(
                 "**Tool {label}:**\n\n{}",
-                render_fence("", &tool_result_text(result), voice)
+                render_fence("", &tool_result_text(result), context)
             )
         }
         Block::Attachment(attachment) => {
-            escape::escape_text(&describe_attachment(attachment), voice)
+            escape::escape_text(&describe_attachment(attachment), context)
         }
         Block::Foreign(raw) => format!(
             "**Other:**\n\n{}",
-            render_fence("json", raw.as_str(), voice)
+            render_fence("json", raw.as_str(), context)
         ),
         _ => return None,
     })
 }
 
-/// Every line of a text behind a `>`; nothing in it can pass for structure then.
+/// Quotes every line of a text with `>`, so that it cannot be mistaken for structure.
 pub(super) fn render_quote(text: &str) -> String {
     let text = escape::normalize_line_ends(text);
     let text = escape::escape_markers(&text);
@@ -74,10 +74,10 @@ fn describe_attachment(attachment: &Attachment) -> String {
     format!("[attachment: {name}, {media_type}, {bytes} bytes]")
 }
 
-fn render_fence(language: &str, text: &str, voice: EscapeContext<'_>) -> String {
+fn render_fence(language: &str, text: &str, context: EscapeContext<'_>) -> String {
     let longest = text.split(|c| c != '`').map(str::len).max().unwrap_or(0);
     let fence = "`".repeat(3.max(longest + 1));
-    let text = escape::escape_text(text, voice);
+    let text = escape::escape_text(text, context);
     let text = text.trim_end_matches('\n');
     let end = if text.is_empty() { "" } else { "\n" };
     format!("{fence}{language}\n{text}{end}{fence}")

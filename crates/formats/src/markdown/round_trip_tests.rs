@@ -1,4 +1,4 @@
-//! What is written reads back, and so does what others wrote.
+//! Tests that transcripts read back as written, and that the chat loop's can be read.
 
 use jiff::tz::TimeZone;
 use proptest::prelude::*;
@@ -31,12 +31,12 @@ fn message(role: Role, text: &str, usage: Option<Usage>) -> Entry {
 }
 
 fn round_trip(entries: &[Entry], summary: Option<&Summary>) -> Transcript {
-    let mut birth = SessionHeader::new("s1".parse().unwrap(), Timestamp::UNIX_EPOCH);
-    birth.agent = Some(AgentRef {
+    let mut header = SessionHeader::new("s1".parse().unwrap(), Timestamp::UNIX_EPOCH);
+    header.agent = Some(AgentRef {
         name: "Sally".into(),
         path: Some("/sally.md".into()),
     });
-    let head = TranscriptHeader::new(&birth, &SessionInfo::new(&birth));
+    let head = TranscriptHeader::new(&header, &SessionInfo::new(&header));
     let mut writer = MarkdownWriter::new(Vec::new(), &head, TimeZone::UTC).unwrap();
     for entry in entries {
         writer.write_entry(entry).unwrap();
@@ -55,11 +55,11 @@ const TOKENS: Usage = Usage {
 proptest! {
     #[test]
     fn what_was_said_reads_back_whatever_it_was(
-        said in prop::collection::vec((hostile_text(), hostile_text(), any::<bool>(), any::<bool>()), 0..5),
+        turns in prop::collection::vec((hostile_text(), hostile_text(), any::<bool>(), any::<bool>()), 0..5),
         noted in hostile_text(),
     ) {
         let mut entries = Vec::new();
-        for (you, answer, counted, agent_changed) in &said {
+        for (you, answer, counted, agent_changed) in &turns {
             entries.push(entry(Body::Pinned { text: noted.clone() }));
             entries.push(message(Role::User, you, None));
             entries.push(entry(Body::Decided { text: noted.clone() }));
@@ -70,7 +70,7 @@ proptest! {
             entries.push(message(Role::Assistant, answer, counted.then_some(TOKENS)));
         }
         let read = round_trip(&entries, None);
-        let expected: Vec<_> = said
+        let expected: Vec<_> = turns
             .iter()
             .map(|(you, answer, counted, _)| {
                 (you.trim().to_owned(), answer.trim().to_owned(), counted.then_some(TOKENS))
@@ -83,7 +83,7 @@ proptest! {
             .collect();
         prop_assert_eq!(got, expected);
         prop_assert_eq!(read.summary, Err(SummaryError::Missing));
-        let counted = said.iter().filter(|(_, _, counted, _)| *counted).count() as u64;
+        let counted = turns.iter().filter(|(_, _, counted, _)| *counted).count() as u64;
         prop_assert_eq!(read.total_tokens, counted * 1234);
     }
 }
@@ -104,7 +104,7 @@ fn a_summary_reads_back() {
     assert_eq!(read.started_at(&TimeZone::UTC), Some(Timestamp::UNIX_EPOCH));
 }
 
-/// As the system whose format this is writes it.
+/// A transcript as the chat loop writes it.
 const REFERENCE: &str = "\
 # Simple Sally Conversation
 
@@ -193,9 +193,9 @@ fn windows_line_ends_make_no_difference() {
 
 #[test]
 fn a_marker_that_somebody_said_hides_no_queries() {
-    let said = REFERENCE.replace("[response]", "use <!-- SESSION_SUMMARY_START --> here");
-    let cut = said.rfind("<!-- SESSION_SUMMARY_START").unwrap();
-    let more = format!("{}## Query 2 (14:31:00)\n**You:** more\n", &said[..cut]);
+    let text = REFERENCE.replace("[response]", "use <!-- SESSION_SUMMARY_START --> here");
+    let cut = text.rfind("<!-- SESSION_SUMMARY_START").unwrap();
+    let more = format!("{}## Query 2 (14:31:00)\n**You:** more\n", &text[..cut]);
     let read = read_transcript(&more).unwrap();
     assert_eq!(read.queries.len(), 2);
     assert_eq!(read.summary, Err(SummaryError::Markers));

@@ -1,4 +1,4 @@
-//! Reading one section of a transcript: a heading and what stands below it.
+//! Reads one section of a transcript: a heading and the lines below it.
 
 use jiff::civil::Time;
 use throughline_model::Usage;
@@ -6,31 +6,31 @@ use throughline_model::Usage;
 use super::escape::{SYSTEM_PREFIX, is_note, parse_label, unescape_text};
 use super::footer::Footer;
 
-/// What the user said, and what came of it.
+/// A user's message and the answer to it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Query {
     /// Its number in the transcript.
     pub number: u64,
-    /// The time of day it was made, in whatever zone the transcript is in.
+    /// Time of day, in the transcript's time zone.
     pub time: Time,
-    /// Who made it, where the transcript tells.
+    /// The author, if the transcript names one.
     pub author: Option<String>,
-    /// What was said, without the space around it.
+    /// The user's text, trimmed.
     pub text: String,
-    /// What was answered, tool calls and all, without the space around it.
+    /// The answer including tool calls, trimmed.
     pub answer: String,
-    /// The tokens of the answer.
+    /// Token usage of the answer.
     pub usage: Option<Usage>,
-    /// How long the answer took, in milliseconds, as far as the transcript tells.
+    /// Latency of the answer in milliseconds, as far as known.
     pub latency_ms: Option<u64>,
 }
 
-/// What a heading announces.
+/// The kind of a heading.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Heading {
     Query(u64),
     Restored,
-    /// A checkpoint, or something said outside a query.
+    /// A checkpoint, or a message outside a query.
     Other,
 }
 
@@ -43,7 +43,7 @@ pub(super) struct Section<'a> {
     pub(super) footer: Footer,
 }
 
-/// What the line announces, if it is a heading of ours: `## Query 1 (10:00:05)`.
+/// Parses a heading such as `## Query 1 (10:00:05)`.
 pub(super) fn parse_heading(line: &str) -> Option<(Heading, Time)> {
     let (title, time) = line
         .trim_end()
@@ -59,12 +59,12 @@ pub(super) fn parse_heading(line: &str) -> Option<(Heading, Time)> {
 }
 
 impl<'a> Section<'a> {
-    /// Takes the notes, the rule and the footer off the lines below a heading.
+    /// Creates a section; separates notes, rule and footer from the lines below the heading.
     pub(super) fn new(heading: Heading, time: Time, below: &[&'a str]) -> Self {
         let mut lines = Vec::with_capacity(below.len());
         let mut after_note = false;
         for line in below {
-            // A note is a paragraph: the blank line after it goes too.
+            // A note is a paragraph: drop the blank line after it too.
             let blank = line.trim().is_empty();
             if !(is_note(line) || after_note && blank) {
                 lines.push(*line);
@@ -88,9 +88,9 @@ impl<'a> Section<'a> {
         }
     }
 
-    /// The section as the query it is.
+    /// Converts the section to a query.
     pub(super) fn to_query(&self, number: u64, agent: &str) -> Query {
-        let said = match self.lines.first().and_then(|line| parse_label(line)) {
+        let label = match self.lines.first().and_then(|line| parse_label(line)) {
             Some((who, rest)) if who == "You" || who.starts_with("You (") => Some((who, rest)),
             _ => None,
         };
@@ -101,7 +101,7 @@ impl<'a> Section<'a> {
             .iter()
             .position(|line| line.starts_with(SYSTEM_PREFIX))
             .unwrap_or(until);
-        let (author, first) = match said {
+        let (author, first) = match label {
             Some((who, rest)) => {
                 let author = who.strip_prefix("You (").and_then(|w| w.strip_suffix(')'));
                 (author.map(ToOwned::to_owned), rest)
@@ -119,7 +119,7 @@ impl<'a> Section<'a> {
         }
     }
 
-    /// The value of a `**Name:** value` line of the section.
+    /// Returns the value of a `**Name:** value` line.
     pub(super) fn field(&self, name: &str) -> Option<&'a str> {
         let found = self.lines.iter().find_map(|line| match parse_label(line) {
             Some((label, value)) if label == name => Some(value.trim()),
@@ -128,7 +128,7 @@ impl<'a> Section<'a> {
         found.filter(|value| !value.is_empty())
     }
 
-    /// What the agent says in a section that is no query.
+    /// Returns the agent's text in a section that is not a query.
     pub(super) fn answer_text(&self, agent: &str) -> String {
         let fields = ["Context", "Previous Session"];
         let is_field =
@@ -139,7 +139,7 @@ impl<'a> Section<'a> {
     }
 }
 
-/// The line where somebody else begins to speak: the agent, or else anyone.
+/// Finds the line where the next speaker begins: the agent, or else anyone.
 fn find_speaker_line(lines: &[&str], agent: &str) -> Option<usize> {
     let position = |is: &dyn Fn(&str) -> bool| {
         lines
@@ -149,16 +149,16 @@ fn find_speaker_line(lines: &[&str], agent: &str) -> Option<usize> {
     position(&|name| name == agent).or_else(|| position(&|_| true))
 }
 
-/// What is said from a labelled line on.
+/// Returns the text from a labelled line on.
 fn labelled_text(lines: &[&str]) -> String {
     let first = lines.first().copied().unwrap_or_default();
     let rest = parse_label(first).map_or(first, |(_, rest)| rest);
     join_lines(rest, lines.get(1..).unwrap_or_default())
 }
 
-/// The lines as the text they were written from.
+/// Joins and unescapes lines.
 fn join_lines(first: &str, rest: &[&str]) -> String {
-    // One space stands between a label and the text, and is not of it.
+    // The space after a label is not part of the text.
     let mut text = first.strip_prefix(' ').unwrap_or(first).to_owned();
     for line in rest {
         text.push('\n');

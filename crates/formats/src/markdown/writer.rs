@@ -1,11 +1,11 @@
-//! Writing a transcript, entry by entry.
+//! Writes a transcript, entry by entry.
 //!
-//! A query and everything up to the next one is a section. What happens in between is
-//! told in place, in a line; a checkpoint made in the middle of an answer waits until
-//! the answer is complete, so that it stays one answer.
+//! A query and everything up to the next one is a section. Other events are written in
+//! place, as notes; a checkpoint in the middle of an answer is deferred until the answer is
+//! complete, so that the answer stays in one piece.
 //!
-//! Invariant: nothing is held but the figures of the section that is open and the
-//! checkpoints that wait for its end.
+//! Invariant: only the figures of the open section and its deferred checkpoints are held in
+//! memory.
 
 use std::io::{self, Write};
 
@@ -28,16 +28,16 @@ use super::render_blocks::{render_block, render_quote};
 pub struct MarkdownWriter<W: Write> {
     out: W,
     zone: TimeZone,
-    /// The agent as the header has it, whose label is escaped in answers.
+    /// The agent named in the header, whose label is escaped in answers.
     agent: String,
-    /// The agent that speaks now.
+    /// The current agent.
     speaker: String,
     queries: u64,
     section: Option<OpenSection>,
     pending_checkpoints: Vec<(Timestamp, Footer, String)>,
 }
 
-/// The section that is being written.
+/// The open section.
 #[derive(Debug, Default)]
 struct OpenSection {
     /// Whether the agent's label has been written.
@@ -60,7 +60,7 @@ impl<W: Write> MarkdownWriter<W> {
         })
     }
 
-    /// Writes what an entry says.
+    /// Writes an entry.
     pub fn write_entry(&mut self, entry: &Entry) -> io::Result<()> {
         match &entry.body {
             Body::Message(message) => self.write_message(entry, message),
@@ -88,7 +88,7 @@ impl<W: Write> MarkdownWriter<W> {
         }
     }
 
-    /// Ends the transcript with its summary, flushes, and gives back what was written to.
+    /// Ends the transcript with its summary, flushes, and returns the writer.
     pub fn finish(mut self, summary: Option<&Summary>) -> io::Result<W> {
         self.close_section()?;
         if let Some(summary) = summary {
@@ -100,7 +100,7 @@ impl<W: Write> MarkdownWriter<W> {
 
     fn write_message(&mut self, entry: &Entry, message: &Message) -> io::Result<()> {
         match message.role {
-            // A user's message with results in it is how some systems hand them over.
+            // Some systems send tool results in a user's message.
             Role::User if message.content.tool_results().next().is_none() => {
                 self.write_query(entry, &message.content)?;
             }
@@ -150,10 +150,10 @@ impl<W: Write> MarkdownWriter<W> {
         self.write_content(&speaker, content, answering)
     }
 
-    /// Writes blocks, with a label before the first unless it goes on.
+    /// Writes blocks, with a label before the first unless `goes_on`.
     fn write_content(&mut self, label: &str, content: &Content, goes_on: bool) -> io::Result<()> {
         let agent = self.agent.clone();
-        let voice = if self
+        let context = if self
             .section
             .as_ref()
             .is_some_and(|section| section.label_written)
@@ -165,13 +165,13 @@ impl<W: Write> MarkdownWriter<W> {
         let mut blocks = content.0.iter().peekable();
         if !goes_on {
             let first = blocks.next_if(|block| matches!(block, Block::Text(_)));
-            match first.and_then(|block| render_block(block, voice)) {
+            match first.and_then(|block| render_block(block, context)) {
                 Some(text) => self.write_paragraph(&format!("**{label}:** {text}"))?,
                 None => self.write_paragraph(&format!("**{label}:**"))?,
             }
         }
         for block in blocks {
-            if let Some(text) = render_block(block, voice) {
+            if let Some(text) = render_block(block, context) {
                 self.write_paragraph(&text)?;
             }
         }
@@ -207,7 +207,7 @@ impl<W: Write> MarkdownWriter<W> {
         self.close_section()
     }
 
-    /// Ends the section that is open, and starts another.
+    /// Ends the open section and starts another.
     fn begin_section(&mut self, title: &str, at: Timestamp) -> io::Result<()> {
         self.close_section()?;
         self.section = Some(OpenSection::default());
@@ -248,7 +248,7 @@ impl<W: Write> MarkdownWriter<W> {
     }
 }
 
-/// What a checkpoint did, in a line.
+/// Describes a checkpoint in one line.
 fn describe_checkpoint(checkpoint: &Checkpoint) -> String {
     let messages = match checkpoint.messages {
         1 => "1 message".to_owned(),
@@ -261,7 +261,7 @@ fn describe_checkpoint(checkpoint: &Checkpoint) -> String {
     )
 }
 
-/// An author's name as a label can have it.
+/// Returns an author's name in a form that is valid in a label.
 fn sanitize_author(name: &str) -> String {
     to_one_line(&name.replace(['*', '(', ')', ':'], " "))
 }

@@ -1,4 +1,4 @@
-//! The exact text of transcripts.
+//! Tests the exact text of transcripts.
 
 use jiff::tz::TimeZone;
 use throughline_model::{Entry, EntryId, GENESIS, Seq, SessionId, StoredEntry, Summary, Timestamp};
@@ -37,7 +37,7 @@ fn render(head: &TranscriptHeader, entries: &[(&str, &str)], summary: Option<&Su
     String::from_utf8(writer.finish(summary).unwrap()).unwrap()
 }
 
-/// What follows the header of a session without an agent.
+/// Renders a session without an agent; returns the text after the header.
 pub(super) fn render_body(entries: &[(&str, &str)]) -> String {
     let text = render(&header(), entries, None);
     text.split_once("---\n\n").unwrap().1.to_owned()

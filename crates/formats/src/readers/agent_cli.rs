@@ -1,4 +1,4 @@
-//! The agent CLI: a JSON document a session. Its index can be made from them, and is not read.
+//! Reads the agent CLI's sessions: one JSON document each. The index is derived and not read.
 
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -28,28 +28,28 @@ struct Metadata {
     model: Option<String>,
 }
 
-pub(super) fn read(telling: &mut Emitter<'_>) -> Result<(), ReadError> {
-    let (agent, path) = (telling.format, telling.path);
-    let Some(whole) = source_document::read_source_text(telling)? else {
+pub(super) fn read(emitter: &mut Emitter<'_>) -> Result<(), ReadError> {
+    let (agent, path) = (emitter.format, emitter.path);
+    let Some(whole) = source_document::read_source_text(emitter)? else {
         return Ok(());
     };
-    let document: Document<'_> = source_document::parse(telling, &whole)?;
+    let document: Document<'_> = source_document::parse(emitter, &whole)?;
     let metadata = document.metadata;
     let time = |text: Option<String>| text.and_then(|text| text.parse::<Timestamp>().ok());
     let began = time(metadata.created_at);
-    let mut found = telling.new_session(&metadata.id);
+    let mut found = emitter.new_session(&metadata.id);
     found.at = began;
-    telling.emit_session(found);
+    emitter.emit_session(found);
     if let Some(name) = metadata.name.filter(|name| *name != metadata.id) {
-        telling.emit_title(0, &format!("name:{name}"), began, &name, true);
+        emitter.emit_title(0, &format!("name:{name}"), began, &name, true);
     }
     if let Some(description) = metadata.description {
         let word = format!("description:{description}");
         let description = Some(description);
-        telling.emit_body(0, &word, began, Body::Described { description });
+        emitter.emit_body(0, &word, began, Body::Described { description });
     }
     {
-        // The model stands once for all messages.
+        // The model is stored once for all messages.
         let mut with_model = |mut incoming: IncomingItem| {
             if let IncomingItem::Entry(entry) = &mut incoming
                 && let ImportEvent::Body(Body::Message(message)) = &mut entry.event
@@ -59,8 +59,8 @@ pub(super) fn read(telling: &mut Emitter<'_>) -> Result<(), ReadError> {
                 message.model = message.model.take().or(model);
                 message.provider = message.provider.take().or(provider);
             }
-            telling.emit(incoming);
-            telling.check_stopped().is_ok()
+            emitter.emit(incoming);
+            emitter.check_stopped().is_ok()
         };
         let mut inner = Emitter::new(agent, path, &mut with_model);
         message_array::emit_messages(&mut inner, &document.messages)?;
@@ -68,9 +68,9 @@ pub(super) fn read(telling: &mut Emitter<'_>) -> Result<(), ReadError> {
     if let Some(summary) = document.summary
         && let Ok(content) = Json::of(&summary)
     {
-        // Shown to people on resuming and never sent: a document of the session.
+        // Shown to users on resuming and never sent, so it is stored as a document.
         let at = time(metadata.last_activity_at);
-        super::aiarmy::emit_context(telling, "contextSummary", at, content);
+        super::aiarmy::emit_context(emitter, "contextSummary", at, content);
     }
     Ok(())
 }

@@ -1,7 +1,7 @@
-//! AIarmy: a folder of four JSON documents a session.
+//! Reads AIarmy sessions: a folder with four JSON documents each.
 //!
-//! `full.json` has everything said; `working.json` what the agent keeps in mind, where the
-//! summary stands for all but the last twenty messages.
+//! `full.json` has all messages; `working.json` the agent's working set, in which the
+//! summary replaces all but the last twenty messages.
 
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -12,7 +12,7 @@ use super::message_array::emit_messages;
 use super::source_document::read_sibling_json;
 use super::{ReadError, source_document};
 
-/// How many messages the summary leaves as they are.
+/// Number of recent messages that the summary does not cover.
 const RECENT_MESSAGES: usize = 20;
 
 #[derive(Deserialize)]
@@ -40,37 +40,37 @@ struct Metadata {
     last_updated: Option<String>,
 }
 
-pub(super) fn read(telling: &mut Emitter<'_>) -> Result<(), ReadError> {
-    let path = telling.path;
+pub(super) fn read(emitter: &mut Emitter<'_>) -> Result<(), ReadError> {
+    let path = emitter.path;
     let folder = path.parent().unwrap_or(path).to_owned();
-    let Some(whole) = source_document::read_source_text(telling)? else {
+    let Some(whole) = source_document::read_source_text(emitter)? else {
         return Ok(());
     };
-    let full: FullDocument<'_> = source_document::parse(telling, &whole)?;
-    let metadata: Metadata = read_sibling_json(telling, &folder.join("metadata.json"));
-    let state: Metadata = read_sibling_json(telling, &folder.join("state.json"));
-    let working: WorkingDocument = read_sibling_json(telling, &folder.join("working.json"));
+    let full: FullDocument<'_> = source_document::parse(emitter, &whole)?;
+    let metadata: Metadata = read_sibling_json(emitter, &folder.join("metadata.json"));
+    let state: Metadata = read_sibling_json(emitter, &folder.join("state.json"));
+    let working: WorkingDocument = read_sibling_json(emitter, &folder.join("working.json"));
     let name = folder.file_name().unwrap_or_default().to_string_lossy();
 
     let time = |text: Option<String>| text.and_then(|text| text.parse::<Timestamp>().ok());
-    let mut found = telling.new_session(metadata.session_id.unwrap_or_else(|| name.into_owned()));
+    let mut found = emitter.new_session(metadata.session_id.unwrap_or_else(|| name.into_owned()));
     found.at = time(metadata.created_at).or(time(state.created_at));
     let began = found.at;
     let updated = time(metadata.last_updated);
-    telling.emit_session(found);
-    emit_messages(telling, &full.messages)?;
+    emitter.emit_session(found);
+    emit_messages(emitter, &full.messages)?;
 
     let at = updated.or(began);
     if let Some(context) = full.context.filter(|context| context.as_str() != "{}") {
-        emit_context(telling, "context", at, context);
+        emit_context(emitter, "context", at, context);
     }
     for text in &working.pinned_facts {
         let word = format!("pin:{}", Digest::of(text.as_bytes()));
-        telling.emit_body(0, &word, at, Body::Pinned { text: text.clone() });
+        emitter.emit_body(0, &word, at, Body::Pinned { text: text.clone() });
     }
     for text in &working.decisions {
         let word = format!("decision:{}", Digest::of(text.as_bytes()));
-        telling.emit_body(0, &word, at, Body::Decided { text: text.clone() });
+        emitter.emit_body(0, &word, at, Body::Decided { text: text.clone() });
     }
     let summary = Summary {
         background: working.summary,
@@ -82,14 +82,14 @@ pub(super) fn read(telling: &mut Emitter<'_>) -> Result<(), ReadError> {
         let count = full.messages.len();
         let hides = count > RECENT_MESSAGES && !summary.background.is_empty();
         let keeps = hides.then(|| (count - RECENT_MESSAGES + 1).to_string());
-        emit_summary(telling, at, summary, keeps);
+        emit_summary(emitter, at, summary, keeps);
     }
     Ok(())
 }
 
-/// A context document, known by what it says.
+/// Emits a context document, identified by its content.
 pub(super) fn emit_context(
-    telling: &mut Emitter<'_>,
+    emitter: &mut Emitter<'_>,
     name: &str,
     at: Option<Timestamp>,
     content: Json,
@@ -99,19 +99,19 @@ pub(super) fn emit_context(
         document: name.to_owned(),
         content: Some(content),
     };
-    telling.emit_body(0, &word, at, body);
+    emitter.emit_body(0, &word, at, body);
 }
 
-/// A summary, known by what it says. It hides what comes before `keeps`, where there is one.
+/// Emits a summary, identified by its content. It hides the entries before `keeps`, if set.
 pub(super) fn emit_summary(
-    telling: &mut Emitter<'_>,
+    emitter: &mut Emitter<'_>,
     at: Option<Timestamp>,
     summary: Summary,
     keeps: Option<String>,
 ) {
-    let said = serde_json::to_vec(&summary).unwrap_or_default();
-    let identity = EntryIdentity::Position(format!("summary:{}", Digest::of(&said)));
-    let by = telling.format.name().to_owned();
+    let encoded = serde_json::to_vec(&summary).unwrap_or_default();
+    let identity = EntryIdentity::Position(format!("summary:{}", Digest::of(&encoded)));
+    let by = emitter.format.name().to_owned();
     let what = match keeps {
         Some(keeps) => ImportEvent::Compacted {
             summary,
@@ -121,5 +121,5 @@ pub(super) fn emit_summary(
         },
         None => ImportEvent::Summarized { summary, by },
     };
-    telling.emit_event(0, identity, at, what);
+    emitter.emit_event(0, identity, at, what);
 }

@@ -1,7 +1,7 @@
-//! aider: a Markdown history in the project's folder, one after another session.
+//! Reads aider's Markdown history, which contains the sessions of a project in sequence.
 //!
-//! `#### ` is what the person said, `> ` what the program did, everything else the answer.
-//! Only the beginning of a session has a time, in the zone of the machine.
+//! `#### ` starts a user's line, `> ` a line of program output; everything else is the
+//! answer. Only the start of a session has a time, in the machine's time zone.
 
 use std::path::Path;
 
@@ -15,7 +15,7 @@ use super::line_format::LineFormat;
 
 const SESSION_PREFIX: &str = "# aider chat started at ";
 
-/// What is known between two lines.
+/// The state between two lines.
 #[derive(Debug, Default, Serialize, Deserialize)]
 pub(super) struct Aider {
     folder: String,
@@ -23,10 +23,10 @@ pub(super) struct Aider {
     at: Option<Timestamp>,
     begun: bool,
     model: Option<String>,
-    /// The answer, which waits for what it cost, and the piece that is being read.
+    /// The answer, held back until its cost is known, and the segment being read.
     answer: Option<Segment>,
     piece: Option<Segment>,
-    /// Whether the lines are inside a fence, where nothing is structure.
+    /// Whether the lines are inside a code fence, where nothing is structure.
     fenced: bool,
 }
 
@@ -57,78 +57,82 @@ impl LineFormat for Aider {
 
     fn read_line(
         &mut self,
-        telling: &mut Emitter<'_>,
+        emitter: &mut Emitter<'_>,
         place: u64,
         line: &str,
     ) -> Result<(), String> {
         if let Some(time) = line.strip_prefix(SESSION_PREFIX) {
-            self.finish(telling);
-            self.begin_session(telling, time.trim());
+            self.finish(emitter);
+            self.begin_session(emitter, time.trim());
             return Ok(());
         }
         if !self.begun {
-            self.begin_session(telling, "");
+            self.begin_session(emitter, "");
         }
-        let (who, said) = if let Some(said) = line.strip_prefix("####").filter(|_| !self.fenced) {
-            (Speaker::Person, said.strip_prefix(' ').unwrap_or(said))
-        } else if let Some(said) = line.strip_prefix("> ").filter(|_| !self.fenced) {
-            (Speaker::Program, said)
-        } else {
-            (Speaker::Model, line)
-        };
+        let (who, content) =
+            if let Some(content) = line.strip_prefix("####").filter(|_| !self.fenced) {
+                (
+                    Speaker::Person,
+                    content.strip_prefix(' ').unwrap_or(content),
+                )
+            } else if let Some(content) = line.strip_prefix("> ").filter(|_| !self.fenced) {
+                (Speaker::Program, content)
+            } else {
+                (Speaker::Model, line)
+            };
         if who == Speaker::Model && line.trim_start().starts_with("```") {
             self.fenced = !self.fenced;
         }
-        self.push_line(telling, place, who, said.trim_end());
+        self.push_line(emitter, place, who, content.trim_end());
         Ok(())
     }
 
-    fn resume(&self, telling: &mut Emitter<'_>) {
+    fn resume(&self, emitter: &mut Emitter<'_>) {
         if self.begun {
-            telling.emit_session(telling.new_session(&self.session));
+            emitter.emit_session(emitter.new_session(&self.session));
         }
     }
 
-    fn finish(&mut self, telling: &mut Emitter<'_>) {
+    fn finish(&mut self, emitter: &mut Emitter<'_>) {
         self.fenced = false;
-        self.finish_segment(telling);
-        self.emit_answer(telling, None);
+        self.finish_segment(emitter);
+        self.emit_answer(emitter, None);
     }
 }
 
 impl Aider {
-    fn begin_session(&mut self, telling: &mut Emitter<'_>, time: &str) {
+    fn begin_session(&mut self, emitter: &mut Emitter<'_>, time: &str) {
         let civil: Option<DateTime> = time.replace(' ', "T").parse().ok();
         self.at = civil
             .and_then(|civil| civil.to_zoned(TimeZone::system()).ok())
             .map(|zoned| zoned.timestamp());
         self.session = format!("{} {time}", self.folder);
-        let mut found = telling.new_session(&self.session);
+        let mut found = emitter.new_session(&self.session);
         found.at = self.at;
         found.workspace = Some(self.folder.clone());
-        telling.emit_session(found);
+        emitter.emit_session(found);
         self.begun = true;
         self.model = None;
     }
 
-    fn push_line(&mut self, telling: &mut Emitter<'_>, place: u64, who: Speaker, said: &str) {
+    fn push_line(&mut self, emitter: &mut Emitter<'_>, place: u64, who: Speaker, content: &str) {
         if let Some(piece) = &mut self.piece
             && piece.who == who
         {
             piece.text.push('\n');
-            piece.text.push_str(said);
+            piece.text.push_str(content);
             return;
         }
-        self.finish_segment(telling);
+        self.finish_segment(emitter);
         self.piece = Some(Segment {
             place,
             who,
-            text: said.to_owned(),
+            text: content.to_owned(),
         });
     }
 
-    /// Ends the piece that is being read.
-    fn finish_segment(&mut self, telling: &mut Emitter<'_>) {
+    /// Ends the current segment.
+    fn finish_segment(&mut self, emitter: &mut Emitter<'_>) {
         let Some(piece) = self.piece.take() else {
             return;
         };
@@ -139,7 +143,7 @@ impl Aider {
         }
         match piece.who {
             Speaker::Model => {
-                self.emit_answer(telling, None);
+                self.emit_answer(emitter, None);
                 self.answer = Some(piece);
             }
             Speaker::Program => {
@@ -151,25 +155,25 @@ impl Aider {
                 });
                 self.model = model.or_else(|| self.model.take());
                 let usage = lines.clone().find_map(parse_usage);
-                self.emit_answer(telling, usage);
-                self.emit_message(telling, piece, Role::System, None);
+                self.emit_answer(emitter, usage);
+                self.emit_message(emitter, piece, Role::System, None);
             }
             Speaker::Person => {
-                self.emit_answer(telling, None);
-                self.emit_message(telling, piece, Role::User, None);
+                self.emit_answer(emitter, None);
+                self.emit_message(emitter, piece, Role::User, None);
             }
         }
     }
 
-    fn emit_answer(&mut self, telling: &mut Emitter<'_>, usage: Option<Usage>) {
+    fn emit_answer(&mut self, emitter: &mut Emitter<'_>, usage: Option<Usage>) {
         if let Some(answer) = self.answer.take() {
-            self.emit_message(telling, answer, Role::Assistant, usage);
+            self.emit_message(emitter, answer, Role::Assistant, usage);
         }
     }
 
     fn emit_message(
         &self,
-        telling: &mut Emitter<'_>,
+        emitter: &mut Emitter<'_>,
         piece: Segment,
         role: Role,
         usage: Option<Usage>,
@@ -179,11 +183,11 @@ impl Aider {
             message.model.clone_from(&self.model);
             message.usage = usage;
         }
-        telling.emit_message(piece.place, None, self.at, message);
+        emitter.emit_message(piece.place, None, self.at, message);
     }
 }
 
-/// `Tokens: 2.1k sent, 1.5k cache hit, 118 received.`
+/// Parses `Tokens: 2.1k sent, 1.5k cache hit, 118 received.`
 fn parse_usage(line: &str) -> Option<Usage> {
     let rest = line.strip_prefix("Tokens: ")?;
     let mut usage = Usage::default();

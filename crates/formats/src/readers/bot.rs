@@ -1,4 +1,4 @@
-//! The chat bot: one JSON document with the session of every user.
+//! Reads the chat bot's sessions: one JSON document with the session of every user.
 
 use std::collections::BTreeMap;
 
@@ -17,24 +17,24 @@ struct UserSession<'a> {
     current_workspace: Option<String>,
 }
 
-pub(super) fn read(telling: &mut Emitter<'_>) -> Result<(), ReadError> {
-    let Some(whole) = source_document::read_source_text(telling)? else {
+pub(super) fn read(emitter: &mut Emitter<'_>) -> Result<(), ReadError> {
+    let Some(whole) = source_document::read_source_text(emitter)? else {
         return Ok(());
     };
-    let users: BTreeMap<String, &RawValue> = source_document::parse(telling, &whole)?;
+    let users: BTreeMap<String, &RawValue> = source_document::parse(emitter, &whole)?;
     for (place, (user, raw)) in users.into_iter().enumerate() {
         let session: UserSession<'_> = match serde_json::from_str(raw.get()) {
             Ok(session) => session,
             Err(error) => {
-                telling.emit_damaged(place as u64 + 1, format!("user {user}: {error}"));
+                emitter.emit_damaged(place as u64 + 1, format!("user {user}: {error}"));
                 continue;
             }
         };
-        let mut found = telling.new_session(&user);
+        let mut found = emitter.new_session(&user);
         found.at = session.created_at.and_then(|at| at.parse().ok());
         found.workspace = session.current_workspace;
-        telling.emit_session(found);
-        emit_messages(telling, &session.history)?;
+        emitter.emit_session(found);
+        emit_messages(emitter, &session.history)?;
     }
     Ok(())
 }

@@ -1,4 +1,4 @@
-//! The chat loop: a Markdown transcript a session, with its summary at the end.
+//! Reads the chat loop's sessions: one Markdown transcript each, with a summary at the end.
 
 use jiff::tz::TimeZone;
 use throughline_model::{
@@ -9,9 +9,9 @@ use super::emitter::Emitter;
 use super::{ReadError, SourceFormat, aiarmy, source_document};
 use crate::read_transcript;
 
-pub(super) fn read(telling: &mut Emitter<'_>) -> Result<(), ReadError> {
-    let path = telling.path;
-    let Some(text) = source_document::read_source_text(telling)? else {
+pub(super) fn read(emitter: &mut Emitter<'_>) -> Result<(), ReadError> {
+    let path = emitter.path;
+    let Some(text) = source_document::read_source_text(emitter)? else {
         return Ok(());
     };
     let transcript = read_transcript(&text)
@@ -20,7 +20,7 @@ pub(super) fn read(telling: &mut Emitter<'_>) -> Result<(), ReadError> {
     let zone = TimeZone::system();
     let began = transcript.started_at(&zone);
     let id = transcript.session_id.clone();
-    let mut found = telling.new_session(id.unwrap_or_else(|| stem.into_owned()));
+    let mut found = emitter.new_session(id.unwrap_or_else(|| stem.into_owned()));
     found.at = began;
     found.agent = transcript.agent.clone().map(|name| AgentRef {
         name,
@@ -30,9 +30,9 @@ pub(super) fn read(telling: &mut Emitter<'_>) -> Result<(), ReadError> {
     found.origin = parent
         .clone()
         .map(|session| IncomingOrigin::Started { session });
-    telling.emit_session(found);
+    emitter.emit_session(found);
 
-    // Sections have a time of day; a day later where it goes backwards.
+    // Sections have only a time of day; if it goes backwards, a day has passed.
     let mut last = began;
     let mut at = |time: jiff::civil::Time| -> Option<Timestamp> {
         let before = last?.to_zoned(zone.clone());
@@ -59,23 +59,23 @@ pub(super) fn read(telling: &mut Emitter<'_>) -> Result<(), ReadError> {
             usage: restored.usage,
             latency_ms: None,
         });
-        telling.emit_body(0, "restored", at(restored.time), body);
+        emitter.emit_body(0, "restored", at(restored.time), body);
     }
     for query in &transcript.queries {
         let when = at(query.time);
         let place = query.number;
         let asked = Message::text(Role::User, &query.text);
-        telling.emit_message(place, Some(format!("query {place}")), when, asked);
+        emitter.emit_message(place, Some(format!("query {place}")), when, asked);
         if !query.answer.is_empty() {
             let mut answer = Message::text(Role::Assistant, &query.answer);
             answer.usage = query.usage;
             answer.latency_ms = query.latency_ms;
-            telling.emit_message(place, Some(format!("answer {place}")), when, answer);
+            emitter.emit_message(place, Some(format!("answer {place}")), when, answer);
         }
-        telling.check_stopped()?;
+        emitter.check_stopped()?;
     }
     if let Ok(summary) = transcript.summary {
-        aiarmy::emit_summary(telling, None, summary, None);
+        aiarmy::emit_summary(emitter, None, summary, None);
     }
     Ok(())
 }

@@ -1,8 +1,8 @@
-//! ChatGPT's data export: `conversations.json`, an array of trees of messages; and
-//! Claude's, an array of conversations with their messages in order.
+//! Reads ChatGPT's data export (`conversations.json`, an array of message trees) and
+//! Claude's (an array of conversations with messages in order).
 //!
-//! Every branch is told, the one the person was last on at the end: going from one to the
-//! next is a rewind to where they part.
+//! Every branch is emitted, the current one last. A rewind to the branching point comes
+//! between two branches.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -71,14 +71,14 @@ struct Metadata {
     is_visually_hidden_from_conversation: Option<bool>,
 }
 
-pub(super) fn read(telling: &mut Emitter<'_>) -> Result<(), ReadError> {
-    let path = telling.path;
+pub(super) fn read(emitter: &mut Emitter<'_>) -> Result<(), ReadError> {
+    let path = emitter.path;
     let failed = |error| ReadError::io(path, error);
     let file = File::open(path).map_err(failed)?;
     let mut input = BufReader::with_capacity(1 << 18, file);
     let start = input.fill_buf().map_err(failed)?;
     if start.is_empty() {
-        telling.emit_skipped(0, "empty file");
+        emitter.emit_skipped(0, "empty file");
         return Ok(());
     }
     if start.starts_with(b"\xEF\xBB\xBF") {
@@ -87,24 +87,24 @@ pub(super) fn read(telling: &mut Emitter<'_>) -> Result<(), ReadError> {
     let mut json = serde_json::Deserializer::from_reader(input);
     let mut place = 0;
     let done = json.deserialize_any(ConversationVisitor {
-        telling,
+        emitter,
         place: &mut place,
     });
-    telling.check_stopped()?;
+    emitter.check_stopped()?;
     match done {
         Ok(()) => Ok(()),
-        // Of a file that breaks off, what came before is good.
+        // In a truncated file, the conversations before the end are still valid.
         Err(error) if place > 0 => {
-            telling.emit_damaged(place + 1, format!("the rest cannot be read: {error}"));
+            emitter.emit_damaged(place + 1, format!("the rest cannot be read: {error}"));
             Ok(())
         }
         Err(error) => Err(ReadError::wrong_format(SourceFormat::ChatGpt, path, error)),
     }
 }
 
-/// Takes the conversations one at a time, so that only one is held.
+/// Visits the conversations one at a time, so that only one is in memory.
 struct ConversationVisitor<'t, 'a> {
-    telling: &'t mut Emitter<'a>,
+    emitter: &'t mut Emitter<'a>,
     place: &'t mut u64,
 }
 
@@ -120,10 +120,10 @@ impl<'de> Visitor<'de> for ConversationVisitor<'_, '_> {
             *self.place += 1;
             let mended = replace_lone_surrogates(raw.get());
             match serde_json::from_str(mended.as_deref().unwrap_or(raw.get())) {
-                Ok(found) => read_conversation(self.telling, *self.place, found),
-                Err(error) => self.telling.emit_damaged(*self.place, error.to_string()),
+                Ok(found) => read_conversation(self.emitter, *self.place, found),
+                Err(error) => self.emitter.emit_damaged(*self.place, error.to_string()),
             }
-            if self.telling.check_stopped().is_err() {
+            if self.emitter.check_stopped().is_err() {
                 return Ok(());
             }
         }
@@ -131,21 +131,21 @@ impl<'de> Visitor<'de> for ConversationVisitor<'_, '_> {
     }
 }
 
-fn read_conversation(telling: &mut Emitter<'_>, place: u64, found: Conversation) {
+fn read_conversation(emitter: &mut Emitter<'_>, place: u64, found: Conversation) {
     let Some(id) = found.id else {
-        return telling.emit_damaged(place, "a conversation without an id");
+        return emitter.emit_damaged(place, "a conversation without an id");
     };
     let began = found.create_time.as_deref().or(found.created_at.as_deref());
     let at = json_members::parse_time(began).ok().flatten();
-    let mut session = telling.new_session(&id);
+    let mut session = emitter.new_session(&id);
     session.at = at;
-    telling.emit_session(session);
+    emitter.emit_session(session);
     if let Some(title) = &found.title {
-        telling.emit_title(place, &format!("title:{title}"), at, title, false);
+        emitter.emit_title(place, &format!("title:{title}"), at, title, false);
     }
     if let Some(messages) = found.chat_messages {
         for (index, raw) in messages.iter().enumerate() {
-            emit_claude_message(telling, index as u64 + 1, raw);
+            emit_claude_message(emitter, index as u64 + 1, raw);
         }
         return;
     }
@@ -154,10 +154,10 @@ fn read_conversation(telling: &mut Emitter<'_>, place: u64, found: Conversation)
         mapping: &mapping,
         current: ancestors_of(&mapping, found.current_node.as_deref()),
     }
-    .emit(telling);
+    .emit(emitter);
     if found.is_starred == Some(true) {
         let identity = EntryIdentity::Position("starred".into());
-        telling.emit_event(
+        emitter.emit_event(
             place,
             identity,
             at,
@@ -165,16 +165,16 @@ fn read_conversation(telling: &mut Emitter<'_>, place: u64, found: Conversation)
         );
     }
     if found.is_archived == Some(true) {
-        telling.emit_body(place, "archived", at, Body::Archived);
+        emitter.emit_body(place, "archived", at, Body::Archived);
     }
 }
 
-/// The nodes from a node up to the root.
+/// Returns the nodes from a node up to the root.
 fn ancestors_of<'m>(mapping: &'m BTreeMap<String, Node>, node: Option<&'m str>) -> Vec<&'m str> {
     let mut path = Vec::new();
     let mut next = node;
     while let Some(id) = next {
-        // A tree that bites its tail ends there.
+        // Stop if the parents form a cycle.
         if path.len() > mapping.len() {
             break;
         }
@@ -190,7 +190,7 @@ struct Tree<'m> {
 }
 
 impl Tree<'_> {
-    fn emit(&self, telling: &mut Emitter<'_>) {
+    fn emit(&self, emitter: &mut Emitter<'_>) {
         let is_root = |node: &Node| match &node.parent {
             None => true,
             Some(parent) => !self.mapping.contains_key(parent),
@@ -201,10 +201,10 @@ impl Tree<'_> {
         waiting.sort_by_key(|(id, _)| self.current.contains(id));
         waiting.reverse();
         let mut last: Option<&str> = None;
-        let mut told = std::collections::HashSet::new();
+        let mut seen = std::collections::HashSet::new();
         let mut place = 0;
         while let Some((id, after)) = waiting.pop() {
-            let Some(node) = self.mapping.get(id).filter(|_| told.insert(id)) else {
+            let Some(node) = self.mapping.get(id).filter(|_| seen.insert(id)) else {
                 continue;
             };
             let mut here = after;
@@ -213,16 +213,16 @@ impl Tree<'_> {
                 if last.is_some() && last != after {
                     let identity = EntryIdentity::Position(format!("rewind:{id}"));
                     let to = after.map(ToOwned::to_owned);
-                    telling.emit_event(place, identity, None, ImportEvent::Rewound { to });
+                    emitter.emit_event(place, identity, None, ImportEvent::Rewound { to });
                 }
-                if emit_message(telling, place, id, raw) {
+                if emit_message(emitter, place, id, raw) {
                     here = Some(id);
                     last = here;
                 } else if last != after {
                     last = after;
                 }
             }
-            // The current branch last: it is pushed first and so told last.
+            // The current branch is pushed first, and so emitted last.
             let mut children: Vec<&str> = node.children.iter().map(String::as_str).collect();
             children.sort_by_key(|child| self.current.contains(child));
             waiting.extend(children.into_iter().rev().map(|child| (child, here)));
@@ -230,41 +230,44 @@ impl Tree<'_> {
     }
 }
 
-/// Tells a message; answers whether it was told.
-fn emit_message(telling: &mut Emitter<'_>, place: u64, id: &str, raw: &RawValue) -> bool {
-    let said: RawMessage<'_> = match serde_json::from_str(raw.get()) {
-        Ok(said) => said,
+/// Emits a message; returns whether it was emitted.
+fn emit_message(emitter: &mut Emitter<'_>, place: u64, id: &str, raw: &RawValue) -> bool {
+    let parsed: RawMessage<'_> = match serde_json::from_str(raw.get()) {
+        Ok(parsed) => parsed,
         Err(error) => {
-            telling.emit_damaged(place, error.to_string());
+            emitter.emit_damaged(place, error.to_string());
             return false;
         }
     };
-    let content = parse_content(telling, said.content);
-    let hidden = said.metadata.is_visually_hidden_from_conversation == Some(true);
+    let content = parse_content(emitter, parsed.content);
+    let hidden = parsed.metadata.is_visually_hidden_from_conversation == Some(true);
     if content.0.is_empty() || (hidden && content.to_text().is_empty()) {
-        telling.emit_skipped(place, "message without content");
+        emitter.emit_skipped(place, "message without content");
         return false;
     }
-    let role = match said.author.role.as_str() {
+    let role = match parsed.author.role.as_str() {
         "user" => Role::User,
         "assistant" => Role::Assistant,
         "tool" => Role::Tool,
         _ => Role::System,
     };
-    let at = json_members::parse_time(said.create_time).ok().flatten();
+    let at = json_members::parse_time(parsed.create_time).ok().flatten();
     let mut message = Message::new(role, content);
-    message.model = said.metadata.model_slug.filter(|_| role == Role::Assistant);
+    message.model = parsed
+        .metadata
+        .model_slug
+        .filter(|_| role == Role::Assistant);
     message.incomplete = role == Role::Assistant
-        && said.end_turn.is_none()
-        && said.status.as_deref() == Some("in_progress");
+        && parsed.end_turn.is_none()
+        && parsed.status.as_deref() == Some("in_progress");
     let mut entry =
         throughline_model::IncomingEntry::message(place, Some(id.to_owned()), at, message);
-    entry.author = said.author.name.filter(|name| !name.is_empty());
-    telling.emit(throughline_model::IncomingItem::Entry(Box::new(entry)));
+    entry.author = parsed.author.name.filter(|name| !name.is_empty());
+    emitter.emit(throughline_model::IncomingItem::Entry(Box::new(entry)));
     true
 }
 
-fn parse_content(telling: &mut Emitter<'_>, raw: Option<&RawValue>) -> Content {
+fn parse_content(emitter: &mut Emitter<'_>, raw: Option<&RawValue>) -> Content {
     #[derive(Deserialize)]
     struct RawContent<'a> {
         content_type: Option<String>,
@@ -297,7 +300,7 @@ fn parse_content(telling: &mut Emitter<'_>, raw: Option<&RawValue>) -> Content {
         _ if shape.parts.is_some() => {
             for part in shape.parts.unwrap_or_default() {
                 if part.get().starts_with('"') {
-                    blocks.extend(parse_optional_content(telling, Some(part)).0);
+                    blocks.extend(parse_optional_content(emitter, Some(part)).0);
                 } else {
                     blocks.push(foreign_block(part.get()));
                 }
@@ -317,8 +320,8 @@ fn parse_content(telling: &mut Emitter<'_>, raw: Option<&RawValue>) -> Content {
     Content(blocks)
 }
 
-/// A message of Claude's export.
-fn emit_claude_message(telling: &mut Emitter<'_>, place: u64, raw: &RawValue) {
+/// Emits a message of Claude's export.
+fn emit_claude_message(emitter: &mut Emitter<'_>, place: u64, raw: &RawValue) {
     #[derive(Deserialize)]
     struct ClaudeMessage<'a> {
         uuid: Option<String>,
@@ -331,9 +334,9 @@ fn emit_claude_message(telling: &mut Emitter<'_>, place: u64, raw: &RawValue) {
     }
     let written: ClaudeMessage<'_> = match serde_json::from_str(raw.get()) {
         Ok(written) => written,
-        Err(error) => return telling.emit_damaged(place, error.to_string()),
+        Err(error) => return emitter.emit_damaged(place, error.to_string()),
     };
-    let mut content = parse_optional_content(telling, written.content);
+    let mut content = parse_optional_content(emitter, written.content);
     if content.0.is_empty() {
         content = Content::text(written.text.unwrap_or_default());
     }
@@ -343,5 +346,5 @@ fn emit_claude_message(telling: &mut Emitter<'_>, place: u64, raw: &RawValue) {
         Role::Assistant
     };
     let at: Option<Timestamp> = json_members::parse_time(written.created_at).ok().flatten();
-    telling.emit_message(place, written.uuid, at, Message::new(role, content));
+    emitter.emit_message(place, written.uuid, at, Message::new(role, content));
 }

@@ -1,12 +1,12 @@
-//! Claude Code: a file of JSON records a session, linked by `parentUuid`.
+//! Reads Claude Code sessions: one file of JSON records each, linked by `parentUuid`.
 //!
-//! A file is read in its own order. Where somebody went back and said something else, the
-//! record names an earlier one as its parent: that becomes a rewind, so that what is told
-//! last stands and the rest stays readable. Sub-agents, in files of their own or in this
-//! one as side chains, are sessions started by this one.
+//! A file is read in order. If the user went back and continued differently, the record
+//! names an earlier one as its parent; that becomes a rewind, so that the latest branch is
+//! in effect and the others stay readable. Sub-agents, in separate files or as side chains
+//! in the same file, are sessions started by this one.
 //!
-//! An answer is often several records that repeat its figures as they grow; each gets what
-//! it adds.
+//! An answer often consists of several records with cumulative usage; each entry gets the
+//! difference.
 
 use std::collections::VecDeque;
 use std::path::Path;
@@ -22,39 +22,39 @@ use super::line_format::LineFormat;
 use super::message_content::{as_text, parse_optional_content, to_text};
 use crate::json_members;
 
-/// How many records that were passed over are remembered by what they stand after.
+/// Number of skipped records whose predecessors are remembered.
 const MAX_SKIPPED: usize = 1_024;
-/// How many records of a turn are remembered.
+/// Number of records of a turn that are remembered.
 const MAX_TURN_RECORDS: usize = 8_192;
-/// How many side chains may be under way at once.
+/// Maximum number of open side chains.
 const MAX_SIDE_CHAINS: usize = 256;
 
-/// What is known between two records.
+/// The state between two records.
 #[derive(Debug, Default, Serialize, Deserialize)]
 pub(super) struct ClaudeCode {
     /// The session of the file.
     session: String,
-    /// Whether the file is a sub-agent's.
+    /// Whether the file belongs to a sub-agent.
     sub_agent: bool,
-    /// Whether the session was told, and under what name.
+    /// The id under which the session was emitted, if it was.
     begun: Option<String>,
-    /// The session that was told last.
+    /// The session that was emitted last.
     current: String,
-    /// The record that came last in the main chain.
+    /// The last record of the main chain.
     last: Option<String>,
-    /// The records since the last thing a person said.
+    /// The records since the last message of the user.
     turn: Vec<String>,
-    /// Records that are no entries, and those they stand after.
+    /// Records without an entry, with the records before them.
     stands_after: VecDeque<(String, String)>,
-    /// Side chains: their last record, and their session.
+    /// Side chains: the last record and the session of each.
     side_chains: VecDeque<(String, String)>,
-    /// The answer told last, and what it has cost so far.
+    /// The last emitted answer, and its usage so far.
     answer: Option<String>,
     cost: Usage,
     folder: Option<String>,
     title: Option<String>,
     tag: Option<String>,
-    /// What was said of the session before it began.
+    /// Titles read before the session began.
     early: Vec<(u64, String, bool)>,
 }
 
@@ -108,7 +108,7 @@ struct RawMessage<'a> {
     usage: Option<&'a RawValue>,
 }
 
-/// A record's place, id and time.
+/// The position, id and time of a record.
 struct RecordPosition {
     place: u64,
     uuid: Option<String>,
@@ -127,7 +127,7 @@ impl LineFormat for ClaudeCode {
 
     fn read_line(
         &mut self,
-        telling: &mut Emitter<'_>,
+        emitter: &mut Emitter<'_>,
         place: u64,
         line: &str,
     ) -> Result<(), String> {
@@ -139,27 +139,27 @@ impl LineFormat for ClaudeCode {
         };
         match as_text(record.r#type).as_deref() {
             Some("user" | "assistant") if record.message.is_some() => {
-                self.read_message(telling, &record, &at);
+                self.read_message(emitter, &record, &at);
             }
             Some("system") if as_text(record.subtype).as_deref() == Some("compact_boundary") => {
                 let before = to_text(record.logical_parent_uuid).or_else(|| self.last.clone());
                 self.link_skipped(at.uuid.as_deref(), before);
-                telling.emit_skipped(place, "compact boundary");
+                emitter.emit_skipped(place, "compact boundary");
             }
             Some("custom-title") => {
-                self.emit_title(telling, place, to_text(record.custom_title), true);
+                self.emit_title(emitter, place, to_text(record.custom_title), true);
             }
-            Some("ai-title") => self.emit_title(telling, place, to_text(record.ai_title), false),
+            Some("ai-title") => self.emit_title(emitter, place, to_text(record.ai_title), false),
             Some("summary") => {
                 let leaf = to_text(record.leaf_uuid);
                 let ours = leaf.is_some_and(|leaf| self.turn.contains(&leaf));
                 if ours {
-                    self.emit_title(telling, place, to_text(record.summary), false);
+                    self.emit_title(emitter, place, to_text(record.summary), false);
                 } else {
-                    telling.emit_skipped(place, "summary of another session");
+                    emitter.emit_skipped(place, "summary of another session");
                 }
             }
-            Some("tag") => self.emit_tag(telling, place, &to_text(record.tag).unwrap_or_default()),
+            Some("tag") => self.emit_tag(emitter, place, &to_text(record.tag).unwrap_or_default()),
             Some(
                 noise @ ("progress"
                 | "file-history-snapshot"
@@ -170,25 +170,25 @@ impl LineFormat for ClaudeCode {
             ) => {
                 let parent = to_text(record.parent_uuid);
                 self.link_skipped(at.uuid.as_deref(), parent);
-                telling.emit_skipped(place, noise);
+                emitter.emit_skipped(place, noise);
             }
             _ if self.begun.is_none() && at.uuid.is_none() => {
-                telling.emit_skipped(place, "record before the session");
+                emitter.emit_skipped(place, "record before the session");
             }
             _ => {
-                self.enter_session(telling, &record, &at, false);
+                self.enter_session(emitter, &record, &at, false);
                 if let Some(uuid) = &at.uuid {
                     self.push_record(uuid);
                 }
-                telling.emit_foreign(place, at.uuid, at.when, line);
+                emitter.emit_foreign(place, at.uuid, at.when, line);
             }
         }
         Ok(())
     }
 
-    fn resume(&self, telling: &mut Emitter<'_>) {
+    fn resume(&self, emitter: &mut Emitter<'_>) {
         if self.begun.is_some() {
-            telling.emit_session(telling.new_session(&self.current));
+            emitter.emit_session(emitter.new_session(&self.current));
         }
     }
 }
@@ -196,24 +196,24 @@ impl LineFormat for ClaudeCode {
 impl ClaudeCode {
     fn read_message(
         &mut self,
-        telling: &mut Emitter<'_>,
+        emitter: &mut Emitter<'_>,
         record: &Record<'_>,
         at: &RecordPosition,
     ) {
-        let said: RawMessage<'_> = record
+        let parsed: RawMessage<'_> = record
             .message
             .and_then(|raw| serde_json::from_str(raw.get()).ok())
             .unwrap_or_default();
         let assistant = as_text(record.r#type).as_deref() == Some("assistant");
         let side = record.is_sidechain == Some(true) && !self.sub_agent;
-        let content = parse_optional_content(telling, said.content);
+        let content = parse_optional_content(emitter, parsed.content);
         let prompt =
             !assistant && record.is_meta != Some(true) && content.tool_results().next().is_none();
 
-        self.enter_session(telling, record, at, side);
+        self.enter_session(emitter, record, at, side);
         if !side {
-            self.emit_rewind(telling, record, at, prompt);
-            self.emit_move(telling, record, at);
+            self.emit_rewind(emitter, record, at, prompt);
+            self.emit_move(emitter, record, at);
         }
         if record.is_compact_summary == Some(true) {
             let what = ImportEvent::Compacted {
@@ -221,7 +221,7 @@ impl ClaudeCode {
                     background: content.to_text().into_owned(),
                     ..Summary::default()
                 },
-                by: telling.format.name().to_owned(),
+                by: emitter.format.name().to_owned(),
                 keeps: None,
                 usage: None,
             };
@@ -229,7 +229,7 @@ impl ClaudeCode {
                 Some(uuid) => EntryIdentity::External(uuid.clone()),
                 None => EntryIdentity::Position(at.place.to_string()),
             };
-            telling.emit_event(at.place, identity, at.when, what);
+            emitter.emit_event(at.place, identity, at.when, what);
             return;
         }
         let role = match (assistant, record.is_meta == Some(true)) {
@@ -239,13 +239,13 @@ impl ClaudeCode {
         };
         let mut message = Message::new(role, content);
         if assistant {
-            message.model = to_text(said.model).filter(|model| model != "<synthetic>");
-            message.usage = self.usage_increment(to_text(said.id), said.usage);
+            message.model = to_text(parsed.model).filter(|model| model != "<synthetic>");
+            message.usage = self.usage_increment(to_text(parsed.id), parsed.usage);
         }
-        telling.emit_message(at.place, at.uuid.clone(), at.when, message);
+        emitter.emit_message(at.place, at.uuid.clone(), at.when, message);
     }
 
-    /// What a record adds to the cost of the answer it is a part of.
+    /// Returns the usage that a record adds to its answer.
     fn usage_increment(
         &mut self,
         answer: Option<String>,
@@ -267,16 +267,16 @@ impl ClaudeCode {
         (added != Usage::default()).then_some(added)
     }
 
-    /// Tells which session a record belongs to, where it is another than before.
+    /// Emits the session of a record, if it is not the current one.
     fn enter_session(
         &mut self,
-        telling: &mut Emitter<'_>,
+        emitter: &mut Emitter<'_>,
         record: &Record<'_>,
         at: &RecordPosition,
         side: bool,
     ) {
         if self.begun.is_none() {
-            self.begin_session(telling, record, at);
+            self.begin_session(emitter, record, at);
         }
         let main = self.begun.clone().unwrap_or_default();
         let session = if side {
@@ -287,19 +287,19 @@ impl ClaudeCode {
         if session == self.current {
             return;
         }
-        let mut found = telling.new_session(&session);
+        let mut found = emitter.new_session(&session);
         if side {
             found.at = at.when;
             found.workspace = to_text(record.cwd);
             found.origin = Some(IncomingOrigin::Started { session: main });
         }
-        telling.emit_session(found);
+        emitter.emit_session(found);
         self.current = session;
     }
 
     fn begin_session(
         &mut self,
-        telling: &mut Emitter<'_>,
+        emitter: &mut Emitter<'_>,
         record: &Record<'_>,
         at: &RecordPosition,
     ) {
@@ -311,7 +311,7 @@ impl ClaudeCode {
         }
         let of = to_text(record.session_id);
         let mut id = self.session.clone();
-        let mut found = telling.new_session(&id);
+        let mut found = emitter.new_session(&id);
         if self.sub_agent {
             if let Some(of) = of {
                 id = format!("{of}.{id}");
@@ -329,18 +329,18 @@ impl ClaudeCode {
         self.folder = to_text(record.cwd);
         found.at = at.when;
         found.workspace.clone_from(&self.folder);
-        telling.emit_session(found);
+        emitter.emit_session(found);
         self.current.clone_from(&id);
         self.begun = Some(id);
         for (place, title, by_person) in std::mem::take(&mut self.early) {
-            telling.emit_title(place, &format!("title:{place}"), at.when, &title, by_person);
+            emitter.emit_title(place, &format!("title:{place}"), at.when, &title, by_person);
         }
         if let Some(tag) = self.tag.take() {
-            self.emit_tag(telling, at.place, &tag);
+            self.emit_tag(emitter, at.place, &tag);
         }
     }
 
-    /// The session of a side chain, by the record it follows.
+    /// Returns the session of a side chain, by the record it follows.
     fn side_chain_session(
         &mut self,
         record: &Record<'_>,
@@ -365,12 +365,12 @@ impl ClaudeCode {
         session
     }
 
-    /// Tells that somebody went back, where what a person says does not follow the turn
-    /// before it. Within a turn records branch without anybody going back: results of
-    /// several tools each follow the record of their call.
+    /// Emits a rewind if the user's message does not follow the previous turn. Within a turn,
+    /// records branch without a rewind: results of several tools each follow the record of
+    /// their call.
     fn emit_rewind(
         &mut self,
-        telling: &mut Emitter<'_>,
+        emitter: &mut Emitter<'_>,
         record: &Record<'_>,
         at: &RecordPosition,
         prompt: bool,
@@ -386,7 +386,7 @@ impl ClaudeCode {
         if prompt && self.last.is_some() && !follows && self.turn.len() < MAX_TURN_RECORDS {
             let identity = EntryIdentity::Position(format!("rewind:{uuid}"));
             let what = ImportEvent::Rewound { to: parent };
-            telling.emit_event(at.place, identity, at.when, what);
+            emitter.emit_event(at.place, identity, at.when, what);
         }
         if prompt {
             self.turn.clear();
@@ -411,13 +411,13 @@ impl ClaudeCode {
         }
     }
 
-    /// The entry that a record is, or stands after.
+    /// Returns the entry of a record, or the entry before it if it has none.
     fn resolve_entry(&self, uuid: &str) -> String {
         let known = self.stands_after.iter().rev().find(|(of, _)| of == uuid);
         known.map_or_else(|| uuid.to_owned(), |(_, entry)| entry.clone())
     }
 
-    fn emit_move(&mut self, telling: &mut Emitter<'_>, record: &Record<'_>, at: &RecordPosition) {
+    fn emit_move(&mut self, emitter: &mut Emitter<'_>, record: &Record<'_>, at: &RecordPosition) {
         let folder = to_text(record.cwd);
         if folder.is_some() && folder != self.folder {
             let workspace = folder.clone().unwrap_or_default();
@@ -425,47 +425,47 @@ impl ClaudeCode {
                 workspace,
                 project: None,
             };
-            telling.emit_body(at.place, &format!("moved:{}", at.place), at.when, body);
+            emitter.emit_body(at.place, &format!("moved:{}", at.place), at.when, body);
             self.folder = folder;
         }
     }
 
     fn emit_title(
         &mut self,
-        telling: &mut Emitter<'_>,
+        emitter: &mut Emitter<'_>,
         place: u64,
         title: Option<String>,
         by_person: bool,
     ) {
-        // The same title is written again now and then, to be near the end of the file.
+        // The same title is written repeatedly, to be near the end of the file.
         let Some(title) = title.filter(|title| self.title.as_ref() != Some(title)) else {
-            return telling.emit_skipped(place, "title, again");
+            return emitter.emit_skipped(place, "repeated title");
         };
         if self.begun.is_none() {
             self.early.push((place, title.clone(), by_person));
         } else {
-            self.return_to_main(telling);
-            telling.emit_title(place, &format!("title:{place}"), None, &title, by_person);
+            self.return_to_main(emitter);
+            emitter.emit_title(place, &format!("title:{place}"), None, &title, by_person);
         }
         self.title = Some(title);
     }
 
-    fn emit_tag(&mut self, telling: &mut Emitter<'_>, place: u64, tag: &str) {
+    fn emit_tag(&mut self, emitter: &mut Emitter<'_>, place: u64, tag: &str) {
         if self.begun.is_none() {
             self.tag = Some(tag.to_owned()).filter(|tag| !tag.is_empty());
             return;
         }
         if self.tag.as_deref() == Some(tag) {
-            return telling.emit_skipped(place, "tag, again");
+            return emitter.emit_skipped(place, "repeated tag");
         }
-        self.return_to_main(telling);
+        self.return_to_main(emitter);
         if let Some(old) = self.tag.take() {
             let identity = EntryIdentity::Position(format!("untag:{place}"));
-            telling.emit_event(place, identity, None, ImportEvent::Untagged(vec![old]));
+            emitter.emit_event(place, identity, None, ImportEvent::Untagged(vec![old]));
         }
         if !tag.is_empty() {
             let identity = EntryIdentity::Position(format!("tag:{place}"));
-            telling.emit_event(
+            emitter.emit_event(
                 place,
                 identity,
                 None,
@@ -475,11 +475,11 @@ impl ClaudeCode {
         }
     }
 
-    fn return_to_main(&mut self, telling: &mut Emitter<'_>) {
+    fn return_to_main(&mut self, emitter: &mut Emitter<'_>) {
         if let Some(main) = self.begun.clone()
             && main != self.current
         {
-            telling.emit_session(telling.new_session(&main));
+            emitter.emit_session(emitter.new_session(&main));
             self.current = main;
         }
     }

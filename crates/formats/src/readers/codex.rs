@@ -1,7 +1,7 @@
-//! Codex CLI: rollouts, a file of JSON records a thread; and the index of thread names.
+//! Reads Codex CLI rollouts, one file of JSON records per thread, and the thread name index.
 //!
-//! A record is known by its ordinal, or else by its line: rollouts are only appended to.
-//! What was said stands there twice, as an event and as an item; the items are taken.
+//! A record is identified by its ordinal, or else by its line, since rollouts are
+//! append-only. Messages are stored twice, as an event and as an item; the items are used.
 
 mod record;
 
@@ -21,7 +21,7 @@ use super::openai_item;
 use crate::json_members;
 use record::{Payload, Record};
 
-/// What the first words of a user's message are where the program says it, not the person.
+/// Prefixes of user messages that the program generated.
 const INJECTED_PREFIXES: &[&str] = &[
     "<environment_context>",
     "<user_instructions>",
@@ -31,17 +31,17 @@ const INJECTED_PREFIXES: &[&str] = &[
     "# AGENTS.md instructions",
 ];
 
-/// What is known between two records.
+/// The state between two records.
 #[derive(Debug, Default, Serialize, Deserialize)]
 pub(super) struct Codex {
     session: String,
-    /// Whether the file is the index of names.
+    /// Whether the file is the name index.
     index: bool,
     begun: bool,
     folder: Option<String>,
     model: Option<String>,
     provider: Option<String>,
-    /// An answer that waits for what it cost.
+    /// An answer whose usage has not been read yet.
     #[serde(skip)]
     pending_answer: Option<Box<IncomingEntry>>,
 }
@@ -70,7 +70,7 @@ struct HistoryBase {
     end_ordinal_exclusive: Option<u64>,
 }
 
-/// What an answer cost, in a record of its own.
+/// The token usage of an answer, which is a separate record.
 #[derive(Deserialize)]
 struct UsageRecord {
     usage: Option<RawUsage>,
@@ -99,86 +99,86 @@ impl LineFormat for Codex {
 
     fn read_line(
         &mut self,
-        telling: &mut Emitter<'_>,
+        emitter: &mut Emitter<'_>,
         place: u64,
         line: &str,
     ) -> Result<(), String> {
         if self.index {
-            return read_name(telling, place, line);
+            return read_name(emitter, place, line);
         }
         let record = Record::parse(line)?;
         let at = json_members::parse_time(record.timestamp).ok().flatten();
         let (Some(type_of), Some(payload)) = (record.type_of, record.payload) else {
             return Err("it has no `type` or no `payload`".to_owned());
         };
-        // Ordinals are kept when a file is rewritten; lines are not.
+        // Ordinals stay the same when a file is rewritten; line numbers do not.
         let number = record.ordinal.unwrap_or(place);
         let payload = match payload {
             Payload::Other(payload) => payload,
             Payload::Item(item) => {
-                self.emit_pending_answer(telling);
-                self.begin_session_without_meta(telling, at);
+                self.emit_pending_answer(emitter);
+                self.begin_session_without_meta(emitter, at);
                 if self
-                    .read_item(telling, place, number, at, &item, line)
+                    .read_item(emitter, place, number, at, &item, line)
                     .is_err()
                 {
-                    telling.emit_foreign(place, Some(number.to_string()), at, line);
+                    emitter.emit_foreign(place, Some(number.to_string()), at, line);
                 }
                 return Ok(());
             }
         };
         if type_of == "session_meta" {
             if self.begun {
-                telling.emit_skipped(place, "session_meta of another thread");
+                emitter.emit_skipped(place, "session_meta of another thread");
                 return Ok(());
             }
-            let meta = decode(Some(payload)).ok_or("its payload cannot be understood")?;
-            self.begin_session(telling, meta, at);
+            let meta = decode(Some(payload)).ok_or("its payload is not valid")?;
+            self.begin_session(emitter, meta, at);
             return Ok(());
         }
         if type_of == "event_msg" {
             let event = self.read_event(payload);
-            telling.emit_skipped(place, format!("event_msg {event}"));
+            emitter.emit_skipped(place, format!("event_msg {event}"));
             return Ok(());
         }
         if type_of == "token_usage_record" {
             let recorded: Option<UsageRecord> = decode(Some(payload));
             self.set_usage(recorded.and_then(|recorded| recorded.usage));
-            telling.emit_skipped(place, type_of);
+            emitter.emit_skipped(place, type_of);
             return Ok(());
         }
-        self.emit_pending_answer(telling);
-        self.begin_session_without_meta(telling, at);
+        self.emit_pending_answer(emitter);
+        self.begin_session_without_meta(emitter, at);
         match &*type_of {
-            "turn_context" => self.read_turn_context(telling, place, at, payload),
-            "compacted" => emit_compaction(telling, place, number, at, payload),
-            _ => telling.emit_foreign(place, Some(number.to_string()), at, line),
+            "turn_context" => self.read_turn_context(emitter, place, at, payload),
+            "compacted" => emit_compaction(emitter, place, number, at, payload),
+            _ => emitter.emit_foreign(place, Some(number.to_string()), at, line),
         }
         Ok(())
     }
 
-    fn resume(&self, telling: &mut Emitter<'_>) {
+    fn resume(&self, emitter: &mut Emitter<'_>) {
         if self.begun {
-            telling.emit_session(telling.new_session(&self.session));
+            emitter.emit_session(emitter.new_session(&self.session));
         }
     }
 
-    fn finish(&mut self, telling: &mut Emitter<'_>) {
-        self.emit_pending_answer(telling);
+    fn finish(&mut self, emitter: &mut Emitter<'_>) {
+        self.emit_pending_answer(emitter);
     }
 }
 
 impl Codex {
     fn begin_session(
         &mut self,
-        telling: &mut Emitter<'_>,
+        emitter: &mut Emitter<'_>,
         meta: SessionMeta,
         at: Option<Timestamp>,
     ) {
         if let Some(id) = meta.id {
             self.session = id;
         }
-        let mut found = telling.new_session(&self.session);
+        let mut found = emitter.new_session(&self.session);
         found.at = meta.timestamp.and_then(|time| time.parse().ok()).or(at);
         found.workspace.clone_from(&meta.cwd);
         found.remote = meta.git.and_then(|git| git.repository_url);
@@ -197,24 +197,23 @@ impl Codex {
         };
         self.folder = meta.cwd;
         self.provider = meta.model_provider;
-        telling.emit_session(found);
+        emitter.emit_session(found);
         self.begun = true;
     }
 
-    /// Begins the session of a rollout of an early version, or of one that lost its first
-    /// line.
-    fn begin_session_without_meta(&mut self, telling: &mut Emitter<'_>, at: Option<Timestamp>) {
+    /// Begins the session of an early rollout, or of one without its first line.
+    fn begin_session_without_meta(&mut self, emitter: &mut Emitter<'_>, at: Option<Timestamp>) {
         if !self.begun {
-            let mut found = telling.new_session(&self.session);
+            let mut found = emitter.new_session(&self.session);
             found.at = at;
-            telling.emit_session(found);
+            emitter.emit_session(found);
             self.begun = true;
         }
     }
 
     fn read_item(
         &mut self,
-        telling: &mut Emitter<'_>,
+        emitter: &mut Emitter<'_>,
         place: u64,
         number: u64,
         at: Option<Timestamp>,
@@ -222,10 +221,10 @@ impl Codex {
         line: &str,
     ) -> Result<(), String> {
         if item.type_of().as_deref() == Some("ghost_snapshot") {
-            telling.emit_skipped(place, "ghost_snapshot");
+            emitter.emit_skipped(place, "ghost_snapshot");
             return Ok(());
         }
-        let mut message = item.to_message(telling, || record::payload_text(line))?;
+        let mut message = item.to_message(emitter, || record::payload_text(line))?;
         if message.role == Role::User && is_injected(&message) {
             message.role = Role::System;
         }
@@ -238,12 +237,12 @@ impl Codex {
         if answer {
             self.pending_answer = Some(Box::new(entry));
         } else {
-            telling.emit(IncomingItem::Entry(Box::new(entry)));
+            emitter.emit(IncomingItem::Entry(Box::new(entry)));
         }
         Ok(())
     }
 
-    /// An event: only what an answer cost is taken from it.
+    /// Reads an event. Only the token usage is used.
     fn read_event(&mut self, payload: &RawValue) -> String {
         #[derive(Deserialize)]
         struct Event {
@@ -255,13 +254,13 @@ impl Codex {
             last_token_usage: Option<RawUsage>,
         }
         let Some(event) = decode::<Event>(Some(payload)) else {
-            return "of a later version".to_owned();
+            return "of a newer version".to_owned();
         };
         self.set_usage(event.info.and_then(|info| info.last_token_usage));
         event.r#type.unwrap_or_else(|| "without a type".to_owned())
     }
 
-    /// Takes what the answer that waits cost.
+    /// Sets the usage of the pending answer.
     fn set_usage(&mut self, tokens: Option<RawUsage>) {
         if let Some(tokens) = tokens
             && let Some(held) = &mut self.pending_answer
@@ -279,7 +278,7 @@ impl Codex {
 
     fn read_turn_context(
         &mut self,
-        telling: &mut Emitter<'_>,
+        emitter: &mut Emitter<'_>,
         place: u64,
         at: Option<Timestamp>,
         payload: &RawValue,
@@ -290,7 +289,7 @@ impl Codex {
             model: Option<String>,
         }
         let turn: Option<TurnContext> = decode(Some(payload));
-        telling.emit_skipped(place, "turn_context");
+        emitter.emit_skipped(place, "turn_context");
         let Some(turn) = turn else { return };
         self.model = turn.model.or_else(|| self.model.take());
         if let Some(workspace) = turn.cwd
@@ -301,15 +300,15 @@ impl Codex {
                     workspace: workspace.clone(),
                     project: None,
                 };
-                telling.emit_body(place, &format!("moved:{place}"), at, body);
+                emitter.emit_body(place, &format!("moved:{place}"), at, body);
             }
             self.folder = Some(workspace);
         }
     }
 
-    fn emit_pending_answer(&mut self, telling: &mut Emitter<'_>) {
+    fn emit_pending_answer(&mut self, emitter: &mut Emitter<'_>) {
         if let Some(entry) = self.pending_answer.take() {
-            telling.emit(IncomingItem::Entry(entry));
+            emitter.emit(IncomingItem::Entry(entry));
         }
     }
 }
@@ -322,7 +321,7 @@ fn is_injected(message: &Message) -> bool {
 }
 
 fn emit_compaction(
-    telling: &mut Emitter<'_>,
+    emitter: &mut Emitter<'_>,
     place: u64,
     number: u64,
     at: Option<Timestamp>,
@@ -343,15 +342,15 @@ fn emit_compaction(
             background,
             ..Summary::default()
         },
-        by: telling.format.name().to_owned(),
+        by: emitter.format.name().to_owned(),
         keeps: None,
         usage: None,
     };
-    telling.emit_event(place, EntryIdentity::External(number.to_string()), at, what);
+    emitter.emit_event(place, EntryIdentity::External(number.to_string()), at, what);
 }
 
-/// A line of the index of names.
-fn read_name(telling: &mut Emitter<'_>, place: u64, line: &str) -> Result<(), String> {
+/// Reads a line of the name index.
+fn read_name(emitter: &mut Emitter<'_>, place: u64, line: &str) -> Result<(), String> {
     #[derive(Deserialize)]
     struct NameRecord<'a> {
         id: String,
@@ -361,8 +360,8 @@ fn read_name(telling: &mut Emitter<'_>, place: u64, line: &str) -> Result<(), St
     }
     let named: NameRecord<'_> = json_members::parse_object(line.trim_start())?;
     let at = json_members::parse_time(named.updated_at).ok().flatten();
-    telling.emit_session(telling.new_session(&named.id));
+    emitter.emit_session(emitter.new_session(&named.id));
     let word = format!("name:{}", named.thread_name);
-    telling.emit_title(place, &word, at, &named.thread_name, true);
+    emitter.emit_title(place, &word, at, &named.thread_name, true);
     Ok(())
 }

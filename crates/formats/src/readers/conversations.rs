@@ -1,4 +1,4 @@
-//! Items of the OpenAI Conversations API in a file: a list, or an array of items.
+//! Reads items of the OpenAI Conversations API from a file: a list object or an array.
 
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -19,32 +19,32 @@ struct List<'a> {
     created_at: Option<&'a RawValue>,
 }
 
-pub(super) fn read(telling: &mut Emitter<'_>) -> Result<(), ReadError> {
-    let path = telling.path;
-    let Some(whole) = source_document::read_source_text(telling)? else {
+pub(super) fn read(emitter: &mut Emitter<'_>) -> Result<(), ReadError> {
+    let path = emitter.path;
+    let Some(whole) = source_document::read_source_text(emitter)? else {
         return Ok(());
     };
     let list = if whole.trim_start().starts_with('[') {
         List {
-            data: source_document::parse(telling, &whole)?,
+            data: source_document::parse(emitter, &whole)?,
             id: None,
             created_at: None,
         }
     } else {
-        source_document::parse(telling, &whole)?
+        source_document::parse(emitter, &whole)?
     };
     let stem = path.file_stem().unwrap_or_default().to_string_lossy();
-    let mut found = telling.new_session(list.id.unwrap_or_else(|| stem.into_owned()));
+    let mut found = emitter.new_session(list.id.unwrap_or_else(|| stem.into_owned()));
     found.at = json_members::parse_time(list.created_at).ok().flatten();
-    telling.emit_session(found);
+    emitter.emit_session(found);
     for (index, raw) in list.data.into_iter().enumerate() {
         let place = index as u64 + 1;
-        match parse_item(telling, raw.get()) {
-            Ok(item) => telling.emit_message(place, item.id, None, item.message),
-            Err(_) if is_json(raw.get()) => telling.emit_foreign(place, None, None, raw.get()),
-            Err(wrong) => telling.emit_damaged(place, wrong),
+        match parse_item(emitter, raw.get()) {
+            Ok(item) => emitter.emit_message(place, item.id, None, item.message),
+            Err(_) if is_json(raw.get()) => emitter.emit_foreign(place, None, None, raw.get()),
+            Err(wrong) => emitter.emit_damaged(place, wrong),
         }
-        telling.check_stopped()?;
+        emitter.check_stopped()?;
     }
     Ok(())
 }

@@ -1,7 +1,7 @@
-//! dagent: five JSON documents a session.
+//! Reads dagent sessions: five JSON documents each.
 //!
-//! A compaction empties the chat: what the checkpoint stands for is in no file any more, so
-//! that it comes before the messages that are left.
+//! A compaction empties the chat, so the messages that the checkpoint covers are in no file.
+//! The checkpoint is emitted before the remaining messages.
 
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -50,17 +50,17 @@ struct Chat<'a> {
     messages: Vec<&'a RawValue>,
 }
 
-pub(super) fn read(telling: &mut Emitter<'_>) -> Result<(), ReadError> {
-    let path = telling.path;
+pub(super) fn read(emitter: &mut Emitter<'_>) -> Result<(), ReadError> {
+    let path = emitter.path;
     let folder = path.parent().unwrap_or(path).to_owned();
-    let Some(whole) = source_document::read_source_text(telling)? else {
+    let Some(whole) = source_document::read_source_text(emitter)? else {
         return Ok(());
     };
-    let session: Session = source_document::parse(telling, &whole)?;
+    let session: Session = source_document::parse(emitter, &whole)?;
     let time = |text: Option<String>| text.and_then(|text| text.parse::<Timestamp>().ok());
     let began = time(session.created_at);
     let file = |named: Option<String>, kind: &str| {
-        // Only names beside it: a document cannot make us read elsewhere.
+        // Only file names: a document cannot make us read another folder.
         let named = named.filter(|name| !name.contains(['/', '\\']));
         folder.join(named.unwrap_or_else(|| format!("{kind}_{}.json", session.id)))
     };
@@ -69,20 +69,20 @@ pub(super) fn read(telling: &mut Emitter<'_>) -> Result<(), ReadError> {
     let context = file(session.files.context, "context");
     let description = file(session.files.agent_description, "agent-description");
 
-    let mut found = telling.new_session(&session.id);
+    let mut found = emitter.new_session(&session.id);
     found.at = began;
     if let Some(name) = session.agent_type {
         let path = None;
         found.agent = Some(AgentRef { name, path });
     }
-    telling.emit_session(found);
+    emitter.emit_session(found);
     for (name, file) in [("agent-description", description), ("context", context)] {
-        let document: Option<Json> = read_sibling_json(telling, &file);
+        let document: Option<Json> = read_sibling_json(emitter, &file);
         if let Some(document) = document {
-            emit_context(telling, name, began, document);
+            emit_context(emitter, name, began, document);
         }
     }
-    let checkpoint: Checkpoint = read_sibling_json(telling, &checkpoint);
+    let checkpoint: Checkpoint = read_sibling_json(emitter, &checkpoint);
     if checkpoint.version > 0 {
         let from = checkpoint.summary;
         let what = ImportEvent::Compacted {
@@ -99,18 +99,18 @@ pub(super) fn read(telling: &mut Emitter<'_>) -> Result<(), ReadError> {
             usage: None,
         };
         let identity = EntryIdentity::Position(format!("checkpoint:{}", checkpoint.version));
-        telling.emit_event(0, identity, time(checkpoint.updated_at), what);
+        emitter.emit_event(0, identity, time(checkpoint.updated_at), what);
     }
-    match source_document::read_sibling_text(telling, &chat) {
+    match source_document::read_sibling_text(emitter, &chat) {
         Some(text) => match serde_json::from_str::<Chat<'_>>(&text) {
-            Ok(chat) => emit_messages(telling, &chat.messages)?,
-            Err(error) => telling.emit_damaged(0, format!("the chat cannot be read: {error}")),
+            Ok(chat) => emit_messages(emitter, &chat.messages)?,
+            Err(error) => emitter.emit_damaged(0, format!("the chat file is not valid: {error}")),
         },
-        None => telling.emit_damaged(0, "there is no chat that can be read"),
+        None => emitter.emit_damaged(0, "the chat file is missing or unreadable"),
     }
     if session.status.as_deref() == Some("archived") {
         let at = time(session.updated_at);
-        telling.emit_body(0, "archived", at, Body::Archived);
+        emitter.emit_body(0, "archived", at, Body::Archived);
     }
     Ok(())
 }

@@ -1,4 +1,4 @@
-//! Where other agents keep their sessions, and what a file is.
+//! Finds the sessions of other agents, and detects the format of a file.
 
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
@@ -8,31 +8,31 @@ use throughline_model::Timestamp;
 
 use super::SourceFormat;
 
-/// How deep folders are looked into.
+/// Maximum depth of folders to search.
 const MAX_DEPTH: usize = 12;
-/// How much of a file is looked at to find out what it is.
+/// Number of bytes of a file that are used to detect its format.
 const DETECTION_BYTES: u64 = 64 * 1024;
 
 /// A file or database with sessions of another system.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Source {
-    /// Whose it is.
+    /// Its format.
     pub format: SourceFormat,
-    /// Where it is.
+    /// Its path.
     pub path: PathBuf,
-    /// How large it is, with what belongs to it.
+    /// Its size, including files that belong to it.
     pub bytes: u64,
-    /// When it was last changed.
+    /// When it was last modified.
     pub modified: Option<Timestamp>,
 }
 
-/// Where to look: the person's folders and the environment.
+/// Where to search: the user's folders and the environment.
 pub struct DiscoveryContext<'a> {
-    /// The home folder, where there is one.
+    /// The home folder, if there is one.
     pub home: Option<&'a Path>,
     /// The working folder.
     pub folder: &'a Path,
-    /// A variable of the environment.
+    /// Looks up an environment variable.
     pub variable: &'a dyn Fn(&str) -> Option<String>,
 }
 
@@ -46,7 +46,7 @@ impl DiscoveryContext<'_> {
         self.home.map(|home| home.join(name))
     }
 
-    /// What is in the folder a variable names, or else in one under the home folder.
+    /// Returns a path in the folder that a variable names, or else in the home folder.
     fn base_path(&self, variable: &str, default: &str, within: &str) -> Option<PathBuf> {
         let base = self
             .variable_path(variable)
@@ -60,7 +60,7 @@ impl DiscoveryContext<'_> {
 }
 
 impl SourceFormat {
-    /// Where it keeps its sessions, whether or not that is there.
+    /// Returns the default locations of its sessions, whether or not they exist.
     pub fn default_paths(self, around: &DiscoveryContext<'_>) -> Vec<PathBuf> {
         let here = |name: &str| Some(around.folder.join(name));
         let places = match self {
@@ -92,8 +92,8 @@ impl SourceFormat {
         places.into_iter().flatten().collect()
     }
 
-    /// The sources in a folder, or the file itself. In the order of their paths, and those
-    /// that speak of others after them.
+    /// Returns the sources in a folder, or the file itself. They are sorted by path, with
+    /// sources that refer to others after these.
     pub fn find_sources(self, place: &Path) -> Vec<Source> {
         let mut found = Vec::new();
         if place.is_file() {
@@ -101,7 +101,7 @@ impl SourceFormat {
         } else {
             self.walk(place, 0, &mut found);
         }
-        // What a newer version moved into its database is not read twice.
+        // Skip older files whose sessions were migrated to the database.
         if self == Self::OpenCode || self == Self::Goose {
             let is_database = |source: &Source| source.path.extension().is_some_and(|e| e == "db");
             if found.iter().any(is_database) {
@@ -111,7 +111,7 @@ impl SourceFormat {
         let key = |source: &Source| {
             let depth = source.path.components().count();
             let names = source.path.ends_with("session_index.jsonl");
-            // Whoever was started by another comes after it.
+            // Sub-agents come after the sessions that started them.
             let name = source.path.file_name().unwrap_or_default();
             let started = name.to_string_lossy().starts_with("agent-");
             (names, started, depth, source.path.clone())
@@ -126,7 +126,7 @@ impl SourceFormat {
         }
         for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
             let path = entry.path();
-            // Links to folders are not followed: they may lead back.
+            // Links to folders are not followed, since they may form a cycle.
             match entry.file_type() {
                 Ok(kind) if kind.is_dir() => self.walk(&path, depth + 1, found),
                 Ok(_) if self.is_session_file(&path) => found.extend(self.stat_source(path)),
@@ -145,8 +145,8 @@ impl SourceFormat {
             modified: modified_at(&metadata),
             path,
         };
-        // What was committed last may be in the file beside a database, and the other
-        // documents of a session beside its first.
+        // Include the write-ahead log of a database, and the other documents of a
+        // session.
         for beside in self.sibling_paths(&source.path) {
             if let Ok(metadata) = std::fs::metadata(beside) {
                 source.bytes += metadata.len();
@@ -213,7 +213,7 @@ impl SourceFormat {
         }
     }
 
-    /// Whose file this is, by its name and its beginning.
+    /// Detects the format of a file by its name and its first bytes.
     pub fn detect(path: &Path) -> Option<Self> {
         let name = path.file_name()?.to_string_lossy().into_owned();
         let mut start = Vec::new();

@@ -1,4 +1,4 @@
-//! How a reader tells what it finds.
+//! Passes the items that a reader finds to its sink.
 
 use std::path::Path;
 
@@ -12,7 +12,7 @@ use throughline_model::{
 use super::{ReadError, RecordSink, SourceFormat};
 use crate::error::parser_message;
 
-/// Where a reader is, and who listens.
+/// The source being read and the sink for its items.
 pub(super) struct Emitter<'a> {
     pub(super) format: SourceFormat,
     pub(super) path: &'a Path,
@@ -30,8 +30,7 @@ impl<'a> Emitter<'a> {
         }
     }
 
-    /// Tells anything, but for entries that are nested too deeply: those are reported as
-    /// damaged.
+    /// Emits an item. Entries that are nested too deeply are reported as damaged instead.
     pub(super) fn emit(&mut self, incoming: IncomingItem) {
         if let IncomingItem::Entry(entry) = &incoming
             && let ImportEvent::Body(body) = &entry.event
@@ -45,7 +44,7 @@ impl<'a> Emitter<'a> {
         }
     }
 
-    /// An error once whoever listens has heard enough.
+    /// Fails once the sink has stopped the reading.
     pub(super) fn check_stopped(&self) -> Result<(), ReadError> {
         if self.stopped {
             return Err(ReadError::Stopped);
@@ -53,7 +52,7 @@ impl<'a> Emitter<'a> {
         Ok(())
     }
 
-    /// A session of this agent, to be told with [`session`](Self::session).
+    /// Creates a session of this source, to be emitted with [`emit_session`](Self::emit_session).
     pub(super) fn new_session(&self, id: impl Into<String>) -> IncomingSession {
         IncomingSession {
             source_system: Some(self.format.name().to_owned()),
@@ -70,7 +69,7 @@ impl<'a> Emitter<'a> {
         self.emit(IncomingItem::Session(Box::new(session)));
     }
 
-    /// A message.
+    /// Emits a message.
     pub(super) fn emit_message(
         &mut self,
         place: u64,
@@ -82,7 +81,7 @@ impl<'a> Emitter<'a> {
         self.emit(IncomingItem::Entry(Box::new(entry)));
     }
 
-    /// Something else that happened.
+    /// Emits an event.
     pub(super) fn emit_event(
         &mut self,
         place: u64,
@@ -99,13 +98,13 @@ impl<'a> Emitter<'a> {
         })));
     }
 
-    /// Something else that happened, recognised by a word.
+    /// Emits an entry that is identified by `word`.
     pub(super) fn emit_body(&mut self, place: u64, word: &str, at: Option<Timestamp>, body: Body) {
         let identity = EntryIdentity::Position(word.to_owned());
         self.emit_event(place, identity, at, ImportEvent::Body(body));
     }
 
-    /// A title.
+    /// Emits a title.
     pub(super) fn emit_title(
         &mut self,
         place: u64,
@@ -125,7 +124,7 @@ impl<'a> Emitter<'a> {
         self.emit_event(place, EntryIdentity::Position(word.to_owned()), at, what);
     }
 
-    /// A record that means nothing here, kept as it is.
+    /// Emits an unknown record, stored as it is.
     pub(super) fn emit_foreign(
         &mut self,
         place: u64,
@@ -148,7 +147,7 @@ impl<'a> Emitter<'a> {
         self.emit_event(place, identity, at, what);
     }
 
-    /// Something of no use here.
+    /// Reports a record as skipped.
     pub(super) fn emit_skipped(&mut self, place: u64, what: impl Into<String>) {
         self.emit(IncomingItem::Skipped(SkippedRecord {
             position: place,
@@ -157,7 +156,7 @@ impl<'a> Emitter<'a> {
         }));
     }
 
-    /// Something that cannot be read.
+    /// Reports a record as damaged.
     pub(super) fn emit_damaged(&mut self, place: u64, what: impl Into<String>) {
         self.emit(IncomingItem::Skipped(SkippedRecord {
             position: place,
@@ -166,7 +165,7 @@ impl<'a> Emitter<'a> {
         }));
     }
 
-    /// A file inlined as base64 becomes an attachment, its bytes told before it.
+    /// Turns a base64 file into an attachment, and emits its bytes first.
     pub(super) fn attach_base64(
         &mut self,
         media_type: &str,
@@ -177,7 +176,7 @@ impl<'a> Emitter<'a> {
         Some(self.attach_bytes(media_type, bytes, name))
     }
 
-    /// The same for bytes.
+    /// Like [`attach_base64`](Self::attach_base64), for bytes.
     pub(super) fn attach_bytes(
         &mut self,
         media_type: &str,
@@ -194,7 +193,7 @@ impl<'a> Emitter<'a> {
         Block::Attachment(attachment)
     }
 
-    /// The same for a `data:` address.
+    /// Like [`attach_base64`](Self::attach_base64), for a `data:` URL.
     pub(super) fn attach_data_url(&mut self, url: &str, name: Option<&str>) -> Option<Block> {
         let rest = url.strip_prefix("data:")?;
         let (head, data) = rest.split_once(',')?;

@@ -1,4 +1,4 @@
-//! Databases of other programs, opened for reading while those may be running.
+//! Opens databases of other programs read-only, while those programs may be running.
 
 use rusqlite::{Connection, OpenFlags, Row};
 
@@ -12,7 +12,7 @@ pub(super) struct ForeignDatabase {
     connection: Connection,
 }
 
-/// The latest change that was read, in the database's own reckoning.
+/// The latest change that was read, in the database's own time unit.
 #[derive(Debug, Default, Serialize, Deserialize)]
 pub(super) struct Watermark {
     pub(super) until: i64,
@@ -34,22 +34,22 @@ impl Watermark {
 }
 
 impl ForeignDatabase {
-    /// Opens the source, and tells where the last reading of it ended.
+    /// Opens the source; also returns where the last reading ended.
     pub(super) fn open(
-        telling: &Emitter<'_>,
+        emitter: &Emitter<'_>,
         from: Option<&SourceCursor>,
     ) -> Result<(Self, Watermark), ReadError> {
         let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-        let opened = Connection::open_with_flags(telling.path, flags);
-        let connection = opened.map_err(|error| database_error(telling, error))?;
+        let opened = Connection::open_with_flags(emitter.path, flags);
+        let connection = opened.map_err(|error| database_error(emitter, error))?;
         let patience = std::time::Duration::from_secs(5);
         connection
             .busy_timeout(patience)
-            .map_err(|error| database_error(telling, error))?;
+            .map_err(|error| database_error(emitter, error))?;
         Ok((Self { connection }, Watermark::from_cursor(from)))
     }
 
-    /// The column of a table, or what is asked for instead where a version has none.
+    /// Returns the column of a table, or an alternative if this version does not have it.
     pub(super) fn column_or<'c>(
         &self,
         table: &str,
@@ -80,10 +80,10 @@ impl ForeignDatabase {
                 .all(|column| there.iter().any(|t| t == column))
     }
 
-    /// The rows of a question, one at a time; a row that cannot be read is passed over.
+    /// Runs a query and calls `each` per row; a row that cannot be read is reported and skipped.
     pub(super) fn for_each_row(
         &self,
-        telling: &mut Emitter<'_>,
+        emitter: &mut Emitter<'_>,
         question: &str,
         given: &[&dyn rusqlite::ToSql],
         mut each: impl FnMut(&mut Emitter<'_>, &Row<'_>) -> rusqlite::Result<()>,
@@ -91,35 +91,35 @@ impl ForeignDatabase {
         let mut query = self
             .connection
             .prepare_cached(question)
-            .map_err(|error| database_error(telling, error))?;
+            .map_err(|error| database_error(emitter, error))?;
         let mut rows = query
             .query(given)
-            .map_err(|error| database_error(telling, error))?;
+            .map_err(|error| database_error(emitter, error))?;
         let mut place = 0;
         loop {
             place += 1;
             let row = match rows.next() {
                 Ok(Some(row)) => row,
                 Ok(None) => return Ok(()),
-                Err(error) => return Err(database_error(telling, error)),
+                Err(error) => return Err(database_error(emitter, error)),
             };
-            if let Err(error) = each(telling, row) {
-                telling.emit_damaged(place, error.to_string());
+            if let Err(error) = each(emitter, row) {
+                emitter.emit_damaged(place, error.to_string());
             }
-            telling.check_stopped()?;
+            emitter.check_stopped()?;
         }
     }
 
-    /// All rows of a question.
+    /// Returns all rows of a query.
     pub(super) fn query_rows<T>(
         &self,
-        telling: &mut Emitter<'_>,
+        emitter: &mut Emitter<'_>,
         question: &str,
         given: &[&dyn rusqlite::ToSql],
         mut row: impl FnMut(&Row<'_>) -> rusqlite::Result<T>,
     ) -> Result<Vec<T>, ReadError> {
         let mut all = Vec::new();
-        self.for_each_row(telling, question, given, |_, found| {
+        self.for_each_row(emitter, question, given, |_, found| {
             all.push(row(found)?);
             Ok(())
         })?;
@@ -127,6 +127,6 @@ impl ForeignDatabase {
     }
 }
 
-fn database_error(telling: &Emitter<'_>, error: rusqlite::Error) -> ReadError {
-    ReadError::wrong_format(telling.format, telling.path, error)
+fn database_error(emitter: &Emitter<'_>, error: rusqlite::Error) -> ReadError {
+    ReadError::wrong_format(emitter.format, emitter.path, error)
 }

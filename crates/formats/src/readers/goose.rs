@@ -1,9 +1,9 @@
-//! Goose: a database of sessions and messages; before that, JSON Lines a session.
+//! Reads Goose sessions: a database; in older versions, one JSON Lines file each.
 //!
-//! A compaction hides messages from the model and adds a summary that only the model sees:
-//! that one becomes the checkpoint, and is known by its role from then on, since the next
-//! compaction hides it too. Rows are written anew then, and get other numbers; a message's own
-//! id stays.
+//! A compaction hides messages from the model and adds a summary that only the model sees.
+//! The summary becomes the checkpoint; it is recognized by its role, since the next
+//! compaction hides it too. A compaction rewrites the rows with new numbers, but message
+//! ids stay the same.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -34,10 +34,10 @@ struct Session {
 }
 
 pub(super) fn read(
-    telling: &mut Emitter<'_>,
+    emitter: &mut Emitter<'_>,
     from: Option<&SourceCursor>,
 ) -> Result<Option<SourceCursor>, ReadError> {
-    let (database, mut until) = ForeignDatabase::open(telling, from)?;
+    let (database, mut until) = ForeignDatabase::open(emitter, from)?;
     let since = until.until;
     let by_person = database.column_or("sessions", "user_set_name", "0");
     let name = if database.has_columns("sessions", &["name"]) {
@@ -52,7 +52,7 @@ pub(super) fn read(
          WHERE EXISTS (SELECT 1 FROM messages WHERE session_id = sessions.id AND messages.id > ?1)
          ORDER BY created_at, id"
     );
-    let sessions = database.query_rows(telling, &question, &[&since], |row| {
+    let sessions = database.query_rows(emitter, &question, &[&since], |row| {
         Ok(Session {
             id: row.get(0)?,
             name: row.get(1)?,
@@ -70,26 +70,26 @@ pub(super) fn read(
          WHERE session_id = ?1 ORDER BY created_timestamp, id"
     );
     for session in sessions {
-        let mut found = telling.new_session(&session.id);
+        let mut found = emitter.new_session(&session.id);
         found.at = session.created.as_deref().and_then(parse_sqlite_time);
         found.workspace = session.folder;
         found.origin = session
             .parent
             .map(|session| IncomingOrigin::Started { session });
-        telling.emit_session(found);
+        emitter.emit_session(found);
         let mut log = RowReader::new(session.provider.as_deref());
         if let Some(name) = &session.name {
-            telling.emit_title(0, &format!("name:{name}"), None, name, session.by_person);
+            emitter.emit_title(0, &format!("name:{name}"), None, name, session.by_person);
         }
-        database.for_each_row(telling, &question, &[&session.id], |telling, row| {
+        database.for_each_row(emitter, &question, &[&session.id], |emitter, row| {
             until.until = until.until.max(row.get(0)?);
-            log.read_row(telling, row)
+            log.read_row(emitter, row)
         })?;
     }
     Ok(until.to_cursor())
 }
 
-/// `2026-01-02 03:04:05` as SQLite writes it, in UTC.
+/// Parses SQLite's `2026-01-02 03:04:05`, in UTC.
 pub(super) fn parse_sqlite_time(text: &str) -> Option<Timestamp> {
     let text = text.trim();
     text.parse().ok().or_else(|| {
@@ -98,12 +98,12 @@ pub(super) fn parse_sqlite_time(text: &str) -> Option<Timestamp> {
     })
 }
 
-/// What is known of a session between two of its rows.
+/// The state of a session between two rows.
 struct RowReader<'a> {
     provider: Option<&'a str>,
-    /// How often each id has come.
+    /// Number of occurrences of each id.
     ids: HashMap<String, u32>,
-    /// Whether something was hidden from the model, as a compaction does.
+    /// Whether messages were hidden from the model, as by a compaction.
     compacted: bool,
 }
 
@@ -116,7 +116,7 @@ impl<'a> RowReader<'a> {
         }
     }
 
-    fn read_row(&mut self, telling: &mut Emitter<'_>, row: &Row<'_>) -> rusqlite::Result<()> {
+    fn read_row(&mut self, emitter: &mut Emitter<'_>, row: &Row<'_>) -> rusqlite::Result<()> {
         let number: i64 = row.get(0)?;
         let own: Option<String> = row.get(1)?;
         let role: String = row.get(2)?;
@@ -124,7 +124,7 @@ impl<'a> RowReader<'a> {
         let at: Option<i64> = row.get(4)?;
         let metadata: Option<String> = row.get(5)?;
         let place = u64::try_from(number).unwrap_or(0);
-        // What cannot be understood hides nothing: the message is kept.
+        // Invalid metadata hides nothing: the message is stored.
         let metadata = metadata
             .as_deref()
             .and_then(|json| serde_json::from_str(json).ok());
@@ -133,17 +133,17 @@ impl<'a> RowReader<'a> {
         let inference = inference.unwrap_or_default();
         let cost: Option<RawUsage> = decode(metadata.usage);
         let Ok(raw) = serde_json::from_str::<&RawValue>(&content) else {
-            telling.emit_damaged(place, "its content is not JSON");
+            emitter.emit_damaged(place, "its content is not JSON");
             return Ok(());
         };
         self.compacted |= metadata.agent_visible == Some(false);
         let summary = metadata.user_visible == Some(false) && !has_tool_results(raw);
         if summary && (metadata.turn_context == Some(true) || role != "user" || !self.compacted) {
-            // The time and the folder of a turn, or what to make of a summary.
-            telling.emit_skipped(place, "words to the model alone");
+            // The time and folder of a turn, or instructions for a summary.
+            emitter.emit_skipped(place, "message only for the model");
             return Ok(());
         }
-        let said = MessageInfo {
+        let parsed = MessageInfo {
             role: &role,
             provider: inference.provider.as_deref().or(self.provider),
             model: inference.requested_model.as_deref(),
@@ -151,11 +151,11 @@ impl<'a> RowReader<'a> {
             summary,
         };
         let id = self.unique_id(own.unwrap_or_else(|| format!("row-{number}")));
-        emit_message(telling, place, id, at.and_then(parse_epoch), &said, raw);
+        emit_message(emitter, place, id, at.and_then(parse_epoch), &parsed, raw);
         Ok(())
     }
 
-    /// An id of its own for each: a provider's answer may be kept in several rows.
+    /// Makes an id unique, since one answer may be stored in several rows.
     fn unique_id(&mut self, own: String) -> String {
         let times = self.ids.entry(own.clone()).or_default();
         *times += 1;
@@ -166,7 +166,7 @@ impl<'a> RowReader<'a> {
     }
 }
 
-/// What Goose notes of a message. Who sees it is known whatever the rest looks like.
+/// Metadata of a message. Its visibility is parsed independently of the other fields.
 #[derive(Default, Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Metadata<'a> {
@@ -214,17 +214,17 @@ fn parse_epoch(number: i64) -> Option<Timestamp> {
     }
 }
 
-/// Who said something, and how.
+/// Role, usage and kind of a message.
 struct MessageInfo<'a> {
     role: &'a str,
     provider: Option<&'a str>,
     model: Option<&'a str>,
     usage: Option<Usage>,
-    /// Whether it is what a compaction came to.
+    /// Whether it is the summary of a compaction.
     summary: bool,
 }
 
-/// Whether tools have answered in it.
+/// Whether it contains tool results.
 fn has_tool_results(raw: &RawValue) -> bool {
     let blocks: Option<Vec<&RawValue>> = decode(Some(raw));
     let answers = |block: &&RawValue| {
@@ -234,29 +234,29 @@ fn has_tool_results(raw: &RawValue) -> bool {
 }
 
 fn emit_message(
-    telling: &mut Emitter<'_>,
+    emitter: &mut Emitter<'_>,
     place: u64,
     id: String,
     at: Option<Timestamp>,
-    said: &MessageInfo<'_>,
+    parsed: &MessageInfo<'_>,
     raw: &RawValue,
 ) {
     let blocks: Vec<&RawValue> = serde_json::from_str(raw.get()).unwrap_or_default();
-    let content = Content(blocks.iter().map(|raw| parse_block(telling, raw)).collect());
-    if said.summary && !content.to_text().is_empty() {
+    let content = Content(blocks.iter().map(|raw| parse_block(emitter, raw)).collect());
+    if parsed.summary && !content.to_text().is_empty() {
         let what = ImportEvent::Compacted {
             summary: Summary {
                 background: content.to_text().into_owned(),
                 ..Summary::default()
             },
-            by: telling.format.name().to_owned(),
+            by: emitter.format.name().to_owned(),
             keeps: None,
             usage: None,
         };
-        return telling.emit_event(place, EntryIdentity::External(id), at, what);
+        return emitter.emit_event(place, EntryIdentity::External(id), at, what);
     }
     let results = content.tool_results().next().is_some();
-    let role = match said.role {
+    let role = match parsed.role {
         "assistant" => Role::Assistant,
         "system" => Role::System,
         _ if results => Role::Tool,
@@ -264,11 +264,11 @@ fn emit_message(
     };
     let mut message = Message::new(role, content);
     if role == Role::Assistant {
-        message.provider = said.provider.map(ToOwned::to_owned);
-        message.model = said.model.map(ToOwned::to_owned);
-        message.usage = said.usage;
+        message.provider = parsed.provider.map(ToOwned::to_owned);
+        message.model = parsed.model.map(ToOwned::to_owned);
+        message.usage = parsed.usage;
     }
-    telling.emit_message(place, Some(id), at, message);
+    emitter.emit_message(place, Some(id), at, message);
 }
 
 #[derive(Deserialize)]
@@ -293,16 +293,16 @@ struct ToolOutcome<'a> {
     error: Option<&'a RawValue>,
 }
 
-fn parse_block(telling: &mut Emitter<'_>, raw: &RawValue) -> Block {
+fn parse_block(emitter: &mut Emitter<'_>, raw: &RawValue) -> Block {
     let members: Option<RawBlock<'_>> = decode(Some(raw));
     let known = members.and_then(|members| match to_text(members.r#type).as_deref() {
         Some("toolRequest") => parse_tool_request(&members),
-        Some("toolResponse") => parse_tool_response(telling, &members),
+        Some("toolResponse") => parse_tool_response(emitter, &members),
         _ => None,
     });
     known.unwrap_or_else(|| {
-        // An array where a block should be may hold any number of them.
-        let blocks = parse_optional_content(telling, Some(raw)).0;
+        // An array in place of a block may contain any number of blocks.
+        let blocks = parse_optional_content(emitter, Some(raw)).0;
         let only = <[Block; 1]>::try_from(blocks);
         only.map_or_else(|_| foreign_block(raw.get()), |[block]| block)
     })
@@ -325,7 +325,7 @@ fn parse_tool_request(members: &RawBlock<'_>) -> Option<Block> {
     }))
 }
 
-fn parse_tool_response(telling: &mut Emitter<'_>, members: &RawBlock<'_>) -> Option<Block> {
+fn parse_tool_response(emitter: &mut Emitter<'_>, members: &RawBlock<'_>) -> Option<Block> {
     #[derive(Deserialize)]
     struct WrappedContent<'a> {
         #[serde(borrow)]
@@ -345,12 +345,12 @@ fn parse_tool_response(telling: &mut Emitter<'_>, members: &RawBlock<'_>) -> Opt
     };
     Some(Block::ToolResult(ToolResult {
         call_id: to_text(members.id)?,
-        content: parse_optional_content(telling, inner.or(outcome.error)),
+        content: parse_optional_content(emitter, inner.or(outcome.error)),
         is_error,
     }))
 }
 
-/// The older files: a line of metadata, then a line a message.
+/// The older files: one line of metadata, then one line per message.
 #[derive(Debug, Default, Serialize, Deserialize)]
 pub(super) struct LegacyGoose {
     session: String,
@@ -380,43 +380,43 @@ impl LineFormat for LegacyGoose {
 
     fn read_line(
         &mut self,
-        telling: &mut Emitter<'_>,
+        emitter: &mut Emitter<'_>,
         place: u64,
         line: &str,
     ) -> Result<(), String> {
         let read: LegacyLine<'_> = json_members::parse_object(line.trim())?;
         let at = json_members::parse_time(read.created).ok().flatten();
         if !self.begun {
-            let mut found = telling.new_session(&self.session);
+            let mut found = emitter.new_session(&self.session);
             found.at = at;
             found.workspace = read.working_dir;
-            telling.emit_session(found);
+            emitter.emit_session(found);
             self.begun = true;
             if let Some(title) = &read.description {
-                telling.emit_title(place, "description", at, title, false);
+                emitter.emit_title(place, "description", at, title, false);
             }
         }
         match (read.role, read.content) {
             (Some(role), Some(content)) => {
                 let id = read.id.unwrap_or_else(|| format!("line-{place}"));
-                let said = MessageInfo {
+                let parsed = MessageInfo {
                     role: &role,
                     provider: None,
                     model: None,
                     usage: None,
                     summary: false,
                 };
-                emit_message(telling, place, id, at, &said, content);
+                emit_message(emitter, place, id, at, &parsed, content);
             }
             _ if place == 1 => {}
-            _ => telling.emit_foreign(place, None, at, line),
+            _ => emitter.emit_foreign(place, None, at, line),
         }
         Ok(())
     }
 
-    fn resume(&self, telling: &mut Emitter<'_>) {
+    fn resume(&self, emitter: &mut Emitter<'_>) {
         if self.begun {
-            telling.emit_session(telling.new_session(&self.session));
+            emitter.emit_session(emitter.new_session(&self.session));
         }
     }
 }

@@ -1,6 +1,6 @@
-//! Formats of lines: read a line at a time, and on from where the last reading ended.
+//! Reads line-based formats, from the start or from where the last reading ended.
 //!
-//! Invariant: a line that is still being written is left for the next time.
+//! Invariant: a line that is still being written is left for the next reading.
 
 use std::fs::File;
 use std::io::{BufRead, BufReader, Read, Seek, SeekFrom};
@@ -16,44 +16,44 @@ use crate::LineError;
 use crate::line_reader::LineReader;
 use crate::surrogate::replace_lone_surrogates;
 
-/// What a format of lines knows between two lines.
+/// The state of a line-based reader between two lines.
 pub(super) trait LineFormat: Serialize + DeserializeOwned {
-    /// Before the first line of a file.
+    /// Creates the state before the first line of a file.
     fn new(path: &Path) -> Self;
 
-    /// Whether every line must be JSON; a last one that is not is then still being written.
+    /// Whether every line must be JSON; an invalid last line is then still being written.
     const IS_JSON: bool = true;
 
-    /// Reads a line. What is wrong with it is the error.
+    /// Reads a line. The error describes what is wrong with it.
     fn read_line(
         &mut self,
-        telling: &mut Emitter<'_>,
+        emitter: &mut Emitter<'_>,
         place: u64,
         line: &str,
     ) -> Result<(), String>;
 
-    /// Tells which session the next line belongs to, when the reading goes on.
-    fn resume(&self, telling: &mut Emitter<'_>);
+    /// Emits the current session when reading continues.
+    fn resume(&self, emitter: &mut Emitter<'_>);
 
-    /// After the last line, for now.
-    fn finish(&mut self, telling: &mut Emitter<'_>) {
-        let _ = telling;
+    /// Called after the last line.
+    fn finish(&mut self, emitter: &mut Emitter<'_>) {
+        let _ = emitter;
     }
 }
 
 /// Reads the lines of a file.
 pub(super) fn read<F: LineFormat>(
-    telling: &mut Emitter<'_>,
+    emitter: &mut Emitter<'_>,
     from: Option<&SourceCursor>,
 ) -> Result<Option<SourceCursor>, ReadError> {
-    let path = telling.path;
+    let path = emitter.path;
     let failed = |error| ReadError::io(path, error);
     let file = File::open(path).map_err(failed)?;
     if path.extension().is_some_and(|extension| extension == "zst") {
         let decoder = zstd_reader::open_zstd(file)
             .map_err(failed)?
-            .map_err(|error| ReadError::wrong_format(telling.format, path, error))?;
-        read_lines::<F, _>(telling, decoder, 0, 0, &mut F::new(path))?;
+            .map_err(|error| ReadError::wrong_format(emitter.format, path, error))?;
+        read_lines::<F, _>(emitter, decoder, 0, 0, &mut F::new(path))?;
         return Ok(None);
     }
     let mut file = file;
@@ -65,11 +65,11 @@ pub(super) fn read<F: LineFormat>(
         file.seek(SeekFrom::Start(bookmark.offset))
             .map_err(failed)?;
         (offset, line) = (bookmark.offset, bookmark.line);
-        known.resume(telling);
+        known.resume(emitter);
         format = Some(known);
     }
     let mut format = format.unwrap_or_else(|| F::new(path));
-    let (offset, line) = read_lines(telling, file, offset, line, &mut format)?;
+    let (offset, line) = read_lines(emitter, file, offset, line, &mut format)?;
     let reader = Json::of(&format).map_err(|error| failed(error.into()))?;
     Ok(Some(SourceCursor {
         offset,
@@ -78,44 +78,44 @@ pub(super) fn read<F: LineFormat>(
     }))
 }
 
-/// Reads to the end; tells how many bytes and lines there were, with those before.
+/// Reads to the end; returns the total number of bytes and lines.
 fn read_lines<F: LineFormat, R: Read>(
-    telling: &mut Emitter<'_>,
+    emitter: &mut Emitter<'_>,
     input: R,
     offset: u64,
     line: u64,
     format: &mut F,
 ) -> Result<(u64, u64), ReadError> {
-    let path = telling.path;
+    let path = emitter.path;
     let mut lines = LineReader::new(BufReader::with_capacity(1 << 18, input));
     if !F::IS_JSON {
         lines.include_blank();
     }
     let mut whole = (offset, line);
-    while let Some(next) = read_next(&mut lines, telling, line, format) {
+    while let Some(next) = read_next(&mut lines, emitter, line, format) {
         let (number, wrong) = next.map_err(|error| ReadError::io(path, error))?;
-        telling.check_stopped()?;
+        emitter.check_stopped()?;
         let unended = !lines.is_terminated();
         if let Err(wrong) = wrong {
             if unended && F::IS_JSON {
-                telling.emit_damaged(line + number, "the last line is not complete");
+                emitter.emit_damaged(line + number, "the last line is not complete");
                 break;
             }
-            telling.emit_damaged(line + number, wrong);
+            emitter.emit_damaged(line + number, wrong);
         }
         whole = (offset + lines.bytes_read(), line + number);
     }
-    format.finish(telling);
-    telling.check_stopped()?;
+    format.finish(emitter);
+    emitter.check_stopped()?;
     Ok(whole)
 }
 
-/// The next line's number, and what is wrong with it.
+/// A line's number, and what is wrong with it.
 type LineResult = std::io::Result<(u64, Result<(), String>)>;
 
 fn read_next<F: LineFormat, R: BufRead>(
     lines: &mut LineReader<R>,
-    telling: &mut Emitter<'_>,
+    emitter: &mut Emitter<'_>,
     before: u64,
     format: &mut F,
 ) -> Option<LineResult> {
@@ -125,7 +125,7 @@ fn read_next<F: LineFormat, R: BufRead>(
         if F::IS_JSON && is_nested_deeper_than(text.as_bytes(), MAX_JSON_DEPTH) {
             return Err(LineError::TooDeep);
         }
-        Ok::<_, LineError>(format.read_line(telling, before + at.number, text))
+        Ok::<_, LineError>(format.read_line(emitter, before + at.number, text))
     })?;
     Some(next.map(|(number, read)| {
         let wrong = match read {

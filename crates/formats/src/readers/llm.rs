@@ -1,4 +1,4 @@
-//! llm: a database. Older versions log a response a row, newer ones a tree of messages.
+//! Reads the database of llm: rows of responses in older versions, a message tree in newer.
 
 use std::collections::HashSet;
 
@@ -13,17 +13,17 @@ use super::goose::parse_sqlite_time;
 use super::{ReadError, SourceCursor};
 
 pub(super) fn read(
-    telling: &mut Emitter<'_>,
+    emitter: &mut Emitter<'_>,
     from: Option<&SourceCursor>,
 ) -> Result<Option<SourceCursor>, ReadError> {
-    // Rows are told by when they came; what has no time is told every time.
-    let (database, Watermark { until: since }) = ForeignDatabase::open(telling, from)?;
+    // Rows are selected by time; rows without a time are emitted every time.
+    let (database, Watermark { until: since }) = ForeignDatabase::open(emitter, from)?;
     let mut until = since;
     if database.has_columns("responses", &["prompt", "response", "conversation_id"]) {
-        until = until.max(read_responses(telling, &database, since)?);
+        until = until.max(read_responses(emitter, &database, since)?);
     }
     if database.has_columns("turns", &["thread_id", "tip_message_hash"]) {
-        until = until.max(read_turns(telling, &database, since)?);
+        until = until.max(read_turns(emitter, &database, since)?);
     }
     Watermark { until }
         .to_cursor()
@@ -49,13 +49,13 @@ struct ResponseRow {
 }
 
 fn read_responses(
-    telling: &mut Emitter<'_>,
+    emitter: &mut Emitter<'_>,
     database: &ForeignDatabase,
     since: i64,
 ) -> Result<i64, ReadError> {
     let conversations: Vec<(Option<String>, Option<String>, Option<String>)> = database
         .query_rows(
-            telling,
+            emitter,
             "SELECT responses.conversation_id, conversations.name, max(responses.datetime_utc)
          FROM responses LEFT JOIN conversations ON conversations.id = conversation_id
          GROUP BY responses.conversation_id ORDER BY min(responses.datetime_utc)",
@@ -78,7 +78,7 @@ fn read_responses(
         }
         until = until.max(latest);
         let rows: Vec<ResponseRow> =
-            database.query_rows(telling, &question, &[&conversation], |row| {
+            database.query_rows(emitter, &question, &[&conversation], |row| {
                 Ok(ResponseRow {
                     id: row.get(0)?,
                     model: row.get(1)?,
@@ -96,25 +96,25 @@ fn read_responses(
         let mut system = None;
         for (index, row) in rows.iter().enumerate() {
             let at = parse_micros(row.at.as_ref()).0;
-            // A response outside a conversation is a session of its own.
+            // A response without a conversation is a separate session.
             if index == 0 || loose {
                 let id = conversation.as_ref().unwrap_or(&row.id);
-                let mut found = telling.new_session(id);
+                let mut found = emitter.new_session(id);
                 found.at = at;
-                telling.emit_session(found);
+                emitter.emit_session(found);
                 if let Some(name) = &name {
-                    telling.emit_title(0, "name", at, name, false);
+                    emitter.emit_title(0, "name", at, name, false);
                 }
                 system = None;
             }
-            emit_response(telling, database, index as u64 + 1, row, &mut system)?;
+            emit_response(emitter, database, index as u64 + 1, row, &mut system)?;
         }
     }
     Ok(until)
 }
 
 fn emit_response(
-    telling: &mut Emitter<'_>,
+    emitter: &mut Emitter<'_>,
     database: &ForeignDatabase,
     place: u64,
     row: &ResponseRow,
@@ -125,12 +125,12 @@ fn emit_response(
         system.clone_from(&row.system);
         let text = row.system.clone().unwrap_or_default();
         let id = format!("{}/system", row.id);
-        telling.emit_message(place, Some(id), at, Message::text(Role::System, text));
+        emitter.emit_message(place, Some(id), at, Message::text(Role::System, text));
     }
-    let results = read_tool_results(telling, database, &row.id)?;
+    let results = read_tool_results(emitter, database, &row.id)?;
     if !results.is_empty() {
         let id = format!("{}/results", row.id);
-        telling.emit_message(
+        emitter.emit_message(
             place,
             Some(id),
             at,
@@ -144,11 +144,11 @@ fn emit_response(
     if database.has_columns("prompt_attachments", &["response_id"]) {
         let question = "SELECT type, path, url, content FROM attachments JOIN prompt_attachments
              ON attachments.id = attachment_id WHERE response_id = ?1 ORDER BY \"order\"";
-        asked.extend(read_attachments(telling, database, question, &row.id)?);
+        asked.extend(read_attachments(emitter, database, question, &row.id)?);
     }
     if !asked.is_empty() {
         let id = format!("{}/prompt", row.id);
-        telling.emit_message(
+        emitter.emit_message(
             place,
             Some(id),
             at,
@@ -165,13 +165,13 @@ fn emit_response(
     if let Some(text) = row.response.clone().filter(|text| !text.is_empty()) {
         blocks.push(Block::Text(text));
     }
-    blocks.extend(read_tool_calls(telling, database, &row.id)?);
+    blocks.extend(read_tool_calls(emitter, database, &row.id)?);
     let mut message = Message::new(Role::Assistant, Content(blocks));
     message.model.clone_from(&row.model);
     message.latency_ms = row.millis.and_then(|millis| u64::try_from(millis).ok());
     message.usage = to_usage(row.input, row.output);
-    telling.emit_message(place, Some(row.id.clone()), at, message);
-    telling.check_stopped()
+    emitter.emit_message(place, Some(row.id.clone()), at, message);
+    emitter.check_stopped()
 }
 
 fn to_usage(input: Option<i64>, output: Option<i64>) -> Option<Usage> {
@@ -187,7 +187,7 @@ fn to_usage(input: Option<i64>, output: Option<i64>) -> Option<Usage> {
 }
 
 fn read_tool_calls(
-    telling: &mut Emitter<'_>,
+    emitter: &mut Emitter<'_>,
     database: &ForeignDatabase,
     response: &str,
 ) -> Result<Vec<Block>, ReadError> {
@@ -195,7 +195,7 @@ fn read_tool_calls(
         return Ok(Vec::new());
     }
     database.query_rows(
-        telling,
+        emitter,
         "SELECT id, name, arguments, tool_call_id FROM tool_calls WHERE response_id = ?1
          ORDER BY id",
         &[&response],
@@ -217,7 +217,7 @@ fn read_tool_calls(
 }
 
 fn read_tool_results(
-    telling: &mut Emitter<'_>,
+    emitter: &mut Emitter<'_>,
     database: &ForeignDatabase,
     response: &str,
 ) -> Result<Vec<Block>, ReadError> {
@@ -229,7 +229,7 @@ fn read_tool_results(
         "SELECT id, output, tool_call_id, {exception} FROM tool_results WHERE response_id = ?1
          ORDER BY id"
     );
-    database.query_rows(telling, &question, &[&response], |row| {
+    database.query_rows(emitter, &question, &[&response], |row| {
         let number: i64 = row.get(0)?;
         let output: Option<String> = row.get(1)?;
         let id: Option<String> = row.get(2)?;
@@ -241,9 +241,9 @@ fn read_tool_results(
     })
 }
 
-/// Attachments: their bytes, or where they are.
+/// Reads attachments: their bytes, or their locations.
 fn read_attachments(
-    telling: &mut Emitter<'_>,
+    emitter: &mut Emitter<'_>,
     database: &ForeignDatabase,
     question: &str,
     of: &dyn rusqlite::ToSql,
@@ -254,14 +254,14 @@ fn read_attachments(
         Option<String>,
         Option<Vec<u8>>,
     );
-    let found: Vec<AttachmentRow> = database.query_rows(telling, question, &[of], |row| {
+    let found: Vec<AttachmentRow> = database.query_rows(emitter, question, &[of], |row| {
         Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?))
     })?;
     let mut blocks = Vec::new();
     for (type_of, path, url, content) in found {
         let type_of = type_of.unwrap_or_else(|| "application/octet-stream".to_owned());
         match content {
-            Some(bytes) => blocks.push(telling.attach_bytes(&type_of, bytes, None)),
+            Some(bytes) => blocks.push(emitter.attach_bytes(&type_of, bytes, None)),
             None => {
                 let place = path.or(url).unwrap_or_default();
                 let value = serde_json::json!({"mime": type_of, "type": "file", "url": place});
@@ -284,12 +284,12 @@ struct TurnRow {
 }
 
 fn read_turns(
-    telling: &mut Emitter<'_>,
+    emitter: &mut Emitter<'_>,
     database: &ForeignDatabase,
     since: i64,
 ) -> Result<i64, ReadError> {
     let threads: Vec<(String, Option<String>, Option<String>)> = database.query_rows(
-        telling,
+        emitter,
         "SELECT threads.id, threads.name, max(turns.datetime_utc) FROM threads
          JOIN turns ON thread_id = threads.id GROUP BY threads.id ORDER BY min(turns.datetime_utc)",
         &[],
@@ -303,7 +303,7 @@ fn read_turns(
         }
         until = until.max(latest);
         let turns: Vec<TurnRow> = database.query_rows(
-            telling,
+            emitter,
             "SELECT tip_message_hash, coalesce(resolved_model, model), input_tokens,
              output_tokens, duration_ms, datetime_utc FROM turns
              WHERE thread_id = ?1 AND tip_message_hash IS NOT NULL ORDER BY datetime_utc, id",
@@ -319,43 +319,43 @@ fn read_turns(
                 })
             },
         )?;
-        let mut found = telling.new_session(&thread);
+        let mut found = emitter.new_session(&thread);
         found.at = turns
             .first()
             .and_then(|turn| parse_micros(turn.at.as_ref()).0);
-        telling.emit_session(found);
+        emitter.emit_session(found);
         if let Some(name) = &name {
-            telling.emit_title(0, "name", None, name, false);
+            emitter.emit_title(0, "name", None, name, false);
         }
-        let mut told = HashSet::new();
+        let mut seen = HashSet::new();
         for (index, turn) in turns.iter().enumerate() {
-            self::emit_turn(telling, database, index as u64 + 1, turn, &mut told)?;
+            self::emit_turn(emitter, database, index as u64 + 1, turn, &mut seen)?;
         }
     }
     Ok(until)
 }
 
-/// The messages of a turn that no turn before it had.
+/// Emits the messages of a turn that earlier turns did not contain.
 fn emit_turn(
-    telling: &mut Emitter<'_>,
+    emitter: &mut Emitter<'_>,
     database: &ForeignDatabase,
     place: u64,
     turn: &TurnRow,
-    told: &mut HashSet<String>,
+    seen: &mut HashSet<String>,
 ) -> Result<(), ReadError> {
-    // From the last message up to one that is read already. Each is looked up by itself: a
-    // recursive query would not end where messages form a cycle.
+    // From the last message up to one that was read already. Each is queried separately,
+    // since a recursive query would not end if messages form a cycle.
     let mut chain = Vec::new();
     let mut next = Some(turn.tip.clone());
     while let Some(hash) = next {
-        if told.contains(&hash) {
+        if seen.contains(&hash) {
             if chain.iter().any(|(below, _)| *below == hash) {
-                telling.emit_damaged(place, format!("message {hash} is its own ancestor"));
+                emitter.emit_damaged(place, format!("message {hash} is its own ancestor"));
             }
             break;
         }
         let found: Vec<(Option<String>, rusqlite::Result<String>)> = database.query_rows(
-            telling,
+            emitter,
             "SELECT parent_hash, role FROM messages WHERE hash = ?1",
             &[&hash],
             |row| Ok((row.get(0)?, row.get(1))),
@@ -363,7 +363,7 @@ fn emit_turn(
         let Some((parent, role)) = found.into_iter().next() else {
             break;
         };
-        told.insert(hash.clone());
+        seen.insert(hash.clone());
         chain.push((hash, role));
         next = parent;
     }
@@ -372,11 +372,11 @@ fn emit_turn(
         let role = match role {
             Ok(role) => role,
             Err(error) => {
-                telling.emit_damaged(place, error.to_string());
+                emitter.emit_damaged(place, error.to_string());
                 continue;
             }
         };
-        let content = Content(read_parts(telling, database, &hash)?);
+        let content = Content(read_parts(emitter, database, &hash)?);
         let role = match role.as_str() {
             "assistant" => Role::Assistant,
             "system" => Role::System,
@@ -389,8 +389,8 @@ fn emit_turn(
             message.usage = to_usage(turn.input, turn.output);
             message.latency_ms = turn.millis.and_then(|millis| u64::try_from(millis).ok());
         }
-        telling.emit_message(place, Some(hash), at, message);
-        telling.check_stopped()?;
+        emitter.emit_message(place, Some(hash), at, message);
+        emitter.check_stopped()?;
     }
     Ok(())
 }
@@ -413,13 +413,13 @@ struct TextFragment {
 }
 
 fn read_parts(
-    telling: &mut Emitter<'_>,
+    emitter: &mut Emitter<'_>,
     database: &ForeignDatabase,
     message: &str,
 ) -> Result<Vec<Block>, ReadError> {
     type PartRow = (i64, String, Option<String>, Option<String>);
     let rows: Vec<PartRow> = database.query_rows(
-        telling,
+        emitter,
         "SELECT id, type, text, payload FROM parts WHERE message_hash = ?1 ORDER BY position",
         &[&message],
         |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?)),
@@ -432,7 +432,7 @@ fn read_parts(
             .unwrap_or_default();
         let text = match (text, payload.text_ref) {
             (Some(text), _) => text,
-            (None, Some(pieces)) => join_fragments(telling, database, pieces)?,
+            (None, Some(pieces)) => join_fragments(emitter, database, pieces)?,
             (None, None) => String::new(),
         };
         let call_id = payload
@@ -462,7 +462,7 @@ fn read_parts(
                 let question = "SELECT type, path, url, content FROM attachments
                      JOIN part_attachments ON attachments.id = attachment_id
                      WHERE part_id = ?1 ORDER BY \"order\"";
-                blocks.extend(read_attachments(telling, database, question, &number)?);
+                blocks.extend(read_attachments(emitter, database, question, &number)?);
             }
             other => {
                 let mut value = serde_json::json!({"type": other, "payload": json});
@@ -478,9 +478,9 @@ fn read_parts(
     Ok(blocks)
 }
 
-/// A text that borrows from fragments kept once.
+/// Joins a text that refers to shared fragments.
 fn join_fragments(
-    telling: &mut Emitter<'_>,
+    emitter: &mut Emitter<'_>,
     database: &ForeignDatabase,
     pieces: Vec<TextFragment>,
 ) -> Result<String, ReadError> {
@@ -491,7 +491,7 @@ fn join_fragments(
         } else if let Some(fragment) = piece.fragment {
             let question = "SELECT content FROM fragments WHERE id = ?1";
             let found: Vec<String> =
-                database.query_rows(telling, question, &[&fragment], |row| row.get(0))?;
+                database.query_rows(emitter, question, &[&fragment], |row| row.get(0))?;
             whole.extend(found);
         }
     }

@@ -1,4 +1,5 @@
-//! A JSON document of messages with `role` and `content`: an array, or one in `messages`.
+//! Reads a JSON document of messages with `role` and `content`: an array, or an object with
+//! `messages`.
 
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -17,33 +18,33 @@ struct Document<'a> {
     title: Option<String>,
 }
 
-pub(super) fn read(telling: &mut Emitter<'_>) -> Result<(), ReadError> {
-    let path = telling.path;
-    let Some(whole) = source_document::read_source_text(telling)? else {
+pub(super) fn read(emitter: &mut Emitter<'_>) -> Result<(), ReadError> {
+    let path = emitter.path;
+    let Some(whole) = source_document::read_source_text(emitter)? else {
         return Ok(());
     };
     let document = if whole.trim_start().starts_with('[') {
         Document {
-            messages: source_document::parse(telling, &whole)?,
+            messages: source_document::parse(emitter, &whole)?,
             id: None,
             title: None,
         }
     } else {
-        source_document::parse(telling, &whole)?
+        source_document::parse(emitter, &whole)?
     };
     let stem = path.file_stem().unwrap_or_default().to_string_lossy();
-    let found = telling.new_session(document.id.unwrap_or_else(|| stem.into_owned()));
-    telling.emit_session(found);
+    let found = emitter.new_session(document.id.unwrap_or_else(|| stem.into_owned()));
+    emitter.emit_session(found);
     if let Some(title) = &document.title {
-        telling.emit_title(0, "title", None, title, true);
+        emitter.emit_title(0, "title", None, title, true);
     }
-    emit_messages(telling, &document.messages)
+    emit_messages(emitter, &document.messages)
 }
 
-/// Tells messages of an array, each known by its id or its place; times and figures may
-/// stand under other systems' names.
+/// Emits the messages of an array, each identified by its id or its position. Times and
+/// figures may have other systems' names.
 pub(super) fn emit_messages(
-    telling: &mut Emitter<'_>,
+    emitter: &mut Emitter<'_>,
     messages: &[&RawValue],
 ) -> Result<(), ReadError> {
     #[derive(Deserialize)]
@@ -82,15 +83,15 @@ pub(super) fn emit_messages(
                     None => EntryIdentity::Position(place.to_string()),
                 };
                 let entry = IncomingEntry::message(place, None, at, line.message);
-                telling.emit(IncomingItem::Entry(Box::new(IncomingEntry {
+                emitter.emit(IncomingItem::Entry(Box::new(IncomingEntry {
                     identity,
                     author: line.author,
                     ..entry
                 })));
             }
-            Err(error) => telling.emit_damaged(place, error.to_string()),
+            Err(error) => emitter.emit_damaged(place, error.to_string()),
         }
-        telling.check_stopped()?;
+        emitter.check_stopped()?;
     }
     Ok(())
 }

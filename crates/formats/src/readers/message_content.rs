@@ -1,7 +1,7 @@
-//! What messages are made of, in the words of all who write them.
+//! Parses message content in the formats of all supported systems.
 //!
-//! Blocks of Anthropic, OpenAI, Google and those who wrap them become blocks of the model;
-//! inlined files become attachments; what is of no known type is kept as it is.
+//! Blocks of Anthropic, OpenAI, Google and systems that wrap them become model blocks;
+//! inlined files become attachments; blocks of unknown types are stored as they are.
 
 use std::borrow::Cow;
 
@@ -13,10 +13,10 @@ use super::emitter::Emitter;
 use crate::blocks;
 use crate::json_string::parse_string;
 
-/// How deep results of tools may stand in results of tools.
+/// Maximum nesting of tool results in tool results.
 const MAX_NESTING: usize = 4;
 
-/// The members of a block that mean something, still as text.
+/// The known fields of a block, as raw JSON.
 #[derive(Default, Deserialize)]
 struct RawBlock<'a> {
     #[serde(borrow)]
@@ -55,63 +55,63 @@ struct RawBlock<'a> {
     filename: Option<&'a RawValue>,
 }
 
-/// A text, where it is one.
+/// Returns a string value.
 pub(super) fn to_text(raw: Option<&RawValue>) -> Option<String> {
     as_text(raw).map(Cow::into_owned)
 }
 
-/// The same to be looked at only, as a rule without a copy.
+/// Like [`to_text`], without a copy if possible.
 pub(super) fn as_text(raw: Option<&RawValue>) -> Option<Cow<'_, str>> {
     parse_string(raw?)
 }
 
-/// Anything, where it is that.
+/// Decodes a value; `None` if it has another type.
 pub(super) fn decode<'a, T: Deserialize<'a>>(raw: Option<&'a RawValue>) -> Option<T> {
     serde_json::from_str(raw?.get()).ok()
 }
 
-/// A text or an array of blocks.
-pub(super) fn parse_content(telling: &mut Emitter<'_>, raw: &RawValue) -> Content {
-    parse_content_at(telling, raw, 0)
+/// Parses a string or an array of blocks.
+pub(super) fn parse_content(emitter: &mut Emitter<'_>, raw: &RawValue) -> Content {
+    parse_content_at(emitter, raw, 0)
 }
 
-/// The same of something that may be missing.
-pub(super) fn parse_optional_content(telling: &mut Emitter<'_>, raw: Option<&RawValue>) -> Content {
-    raw.map_or_else(Content::default, |raw| parse_content(telling, raw))
+/// Like [`parse_content`], for a value that may be missing.
+pub(super) fn parse_optional_content(emitter: &mut Emitter<'_>, raw: Option<&RawValue>) -> Content {
+    raw.map_or_else(Content::default, |raw| parse_content(emitter, raw))
 }
 
-fn parse_content_at(telling: &mut Emitter<'_>, raw: &RawValue, depth: usize) -> Content {
+fn parse_content_at(emitter: &mut Emitter<'_>, raw: &RawValue, depth: usize) -> Content {
     match raw.get().as_bytes().first() {
         Some(b'"') => Content::text(to_text(Some(raw)).unwrap_or_default()),
         Some(b'[') => {
             let elements: Vec<&RawValue> = serde_json::from_str(raw.get()).unwrap_or_default();
             let blocks = elements.into_iter();
-            Content(blocks.map(|raw| parse_block(telling, raw, depth)).collect())
+            Content(blocks.map(|raw| parse_block(emitter, raw, depth)).collect())
         }
-        Some(b'{') => Content(vec![parse_block(telling, raw, depth)]),
+        Some(b'{') => Content(vec![parse_block(emitter, raw, depth)]),
         Some(b'n') | None => Content::default(),
         Some(_) => Content::text(raw.get()),
     }
 }
 
-fn parse_block(telling: &mut Emitter<'_>, raw: &RawValue, depth: usize) -> Block {
+fn parse_block(emitter: &mut Emitter<'_>, raw: &RawValue, depth: usize) -> Block {
     if raw.get().starts_with('"') {
         return Block::Text(to_text(Some(raw)).unwrap_or_default());
     }
     let known = serde_json::from_str::<RawBlock<'_>>(raw.get())
         .ok()
         .filter(|_| raw.get().starts_with('{'))
-        .and_then(|members| parse_known_block(telling, &members, depth));
+        .and_then(|members| parse_known_block(emitter, &members, depth));
     known.unwrap_or_else(|| foreign_block(raw.get()))
 }
 
-/// A block of another system, as it is.
+/// Wraps a block of another system unchanged.
 pub(super) fn foreign_block(json: &str) -> Block {
     Json::parse(json).map_or_else(|_| Block::Text(json.to_owned()), Block::from_foreign)
 }
 
 fn parse_known_block(
-    telling: &mut Emitter<'_>,
+    emitter: &mut Emitter<'_>,
     members: &RawBlock<'_>,
     depth: usize,
 ) -> Option<Block> {
@@ -120,7 +120,7 @@ fn parse_known_block(
         Some("text" | "input_text" | "output_text" | "summary_text" | "reasoning_text") => {
             Block::Text(to_text(members.text)?)
         }
-        // Google's parts say what they are by what they have.
+        // Google's parts have no type; their fields identify them.
         None if members.text.is_some() => Block::Text(to_text(members.text)?),
         Some("thinking" | "reasoning") => Block::Thinking {
             text: to_text(members.thinking.or(members.text))?,
@@ -137,7 +137,7 @@ fn parse_known_block(
         Some("tool_result") if depth < MAX_NESTING => Block::ToolResult(ToolResult {
             call_id: to_text(members.call_id)?,
             content: members.content.map_or_else(Content::default, |raw| {
-                parse_content_at(telling, raw, depth + 1)
+                parse_content_at(emitter, raw, depth + 1)
             }),
             is_error: decode(members.is_error).unwrap_or(false),
         }),
@@ -149,11 +149,11 @@ fn parse_known_block(
                 media_type: Option<String>,
             }
             let source: Source = decode(members.source)?;
-            telling.attach_base64(&source.media_type?, &source.data?, None)?
+            emitter.attach_base64(&source.media_type?, &source.data?, None)?
         }
         Some("image") => {
             let media_type = to_text(members.media_type)?;
-            telling.attach_base64(&media_type, &to_text(members.data)?, None)?
+            emitter.attach_base64(&media_type, &to_text(members.data)?, None)?
         }
         Some("input_image" | "image_url") => {
             #[derive(Deserialize)]
@@ -162,11 +162,11 @@ fn parse_known_block(
             }
             let address = to_text(members.image_url)
                 .or_else(|| Some(decode::<ImageUrl>(members.image_url)?.url))?;
-            telling.attach_data_url(&address, None)?
+            emitter.attach_data_url(&address, None)?
         }
         Some("input_file") => {
             let name = to_text(members.filename);
-            telling.attach_data_url(&to_text(members.file_data)?, name.as_deref())?
+            emitter.attach_data_url(&to_text(members.file_data)?, name.as_deref())?
         }
         None if members.inline_data.is_some() => {
             #[derive(Deserialize)]
@@ -176,13 +176,13 @@ fn parse_known_block(
                 media_type: String,
             }
             let inline: InlineData = decode(members.inline_data)?;
-            telling.attach_base64(&inline.media_type, &inline.data, None)?
+            emitter.attach_base64(&inline.media_type, &inline.data, None)?
         }
         _ => return None,
     })
 }
 
-/// Whether a text is JSON.
+/// Whether a text is valid JSON.
 pub(super) fn is_json(text: &str) -> bool {
     serde_json::from_str::<&RawValue>(text.trim()).is_ok()
 }

@@ -1,13 +1,13 @@
-//! Readers of other agents' sessions, a file a format.
+//! Readers for other agents' sessions, one module per format.
 //!
-//! A reader tells what it finds as [`Incoming`], in order, and holds no more than it must:
-//! formats of lines a line, databases a session. It is lenient, since formats drift: what
-//! it does not know is kept as it was written, what is damaged or of no use is told as
-//! passed over, and neither ends the reading.
+//! A reader emits what it finds as [`IncomingItem`]s, in order, and holds as little as
+//! possible in memory: one line for line formats, one session for databases. It is lenient,
+//! since formats change: unknown records are stored as they were written, and damaged or
+//! irrelevant ones are reported as skipped; neither ends the reading.
 //!
-//! What is read here are files, folders and databases of other programs, so that these
-//! readers take paths. They open them for reading only. A foreign SQLite file is a file
-//! format like any other; that is the one reason why this crate has a driver for it.
+//! The sources are files, folders and databases of other programs, so these readers take
+//! paths, which they open read-only. A foreign SQLite file is a file format like any other;
+//! it is the only reason why this crate depends on a SQLite driver.
 
 mod agent_cli;
 mod aiarmy;
@@ -46,17 +46,17 @@ pub use discovery::{DiscoveryContext, Source};
 /// A system whose sessions can be read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum SourceFormat {
-    /// Claude Code: JSON Lines in a folder a project.
+    /// Claude Code: JSON Lines, in one folder per project.
     ClaudeCode,
-    /// Codex CLI: rollouts, JSON Lines in a folder a day.
+    /// Codex CLI: rollouts, which are JSON Lines, in one folder per day.
     Codex,
-    /// Gemini CLI: JSON Lines, or one JSON document, a session.
+    /// Gemini CLI: JSON Lines or one JSON document per session.
     Gemini,
-    /// OpenCode: a database, its export, or a file a part.
+    /// OpenCode: a database, its export, or one file per part.
     OpenCode,
     /// Goose: a database, or JSON Lines.
     Goose,
-    /// pi: JSON Lines in a folder a project.
+    /// pi: JSON Lines, in one folder per project.
     Pi,
     /// aider: Markdown in the project's folder.
     Aider,
@@ -70,20 +70,20 @@ pub enum SourceFormat {
     Conversations,
     /// A JSON document of messages with `role` and `content`.
     Plain,
-    /// AIarmy: a folder of four JSON documents a session.
+    /// AIarmy: a folder with four JSON documents per session.
     AiArmy,
-    /// The chat loop: a Markdown transcript a session.
+    /// The chat loop: one Markdown transcript per session.
     ChatLoop,
     /// The chat bot: one JSON document for all users.
     Bot,
-    /// The agent CLI: a JSON document a session, and an index.
+    /// The agent CLI: one JSON document per session, and an index.
     AgentCli,
-    /// dagent: five JSON documents a session.
+    /// dagent: five JSON documents per session.
     Dagent,
 }
 
 impl SourceFormat {
-    /// All of them.
+    /// All formats.
     pub const ALL: [Self; 17] = [
         Self::ClaudeCode,
         Self::Codex,
@@ -104,7 +104,7 @@ impl SourceFormat {
         Self::Dagent,
     ];
 
-    /// What it is called here.
+    /// Returns the name used in commands and in stored sessions.
     pub fn name(self) -> &'static str {
         match self {
             Self::ClaudeCode => "claude-code",
@@ -134,9 +134,9 @@ impl std::fmt::Display for SourceFormat {
     }
 }
 
-/// A word that is no agent's name.
+/// An unknown format name.
 #[derive(Debug, thiserror::Error)]
-#[error("{name:?} is none of the systems that can be read: {}", list_names())]
+#[error("{name:?} is not a supported format: use one of {}", list_names())]
 pub struct UnknownFormat {
     name: String,
 }
@@ -156,14 +156,14 @@ impl std::str::FromStr for SourceFormat {
     }
 }
 
-/// Where a reader was when a source ended, so that it can go on when the source has grown.
+/// The position a reader reached in a source, from which to continue when it has grown.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SourceCursor {
-    /// How many bytes it has read.
+    /// Number of bytes read.
     pub offset: u64,
-    /// How many lines.
+    /// Number of lines read.
     pub line: u64,
-    /// What it must know to go on.
+    /// The reader's state.
     pub reader: Json,
 }
 
@@ -176,21 +176,21 @@ pub enum ReadError {
     Io {
         /// The file.
         path: PathBuf,
-        /// Why.
+        /// The I/O error.
         source: io::Error,
     },
-    /// It is something else than it was taken for.
-    #[error("{} is not what {format} writes: {reason}", .path.display())]
+    /// It does not have the expected format.
+    #[error("{} is not a valid {format} source: {reason}", .path.display())]
     WrongFormat {
         /// The file.
         path: PathBuf,
-        /// Whose it was taken for.
+        /// The expected format.
         format: SourceFormat,
-        /// Why it is not.
+        /// What is wrong with it.
         reason: String,
     },
-    /// Whoever was told has heard enough.
-    #[error("the reading was stopped")]
+    /// The sink stopped the reading.
+    #[error("reading was stopped")]
     Stopped,
 }
 
@@ -211,41 +211,41 @@ impl ReadError {
     }
 }
 
-/// Whoever listens to a reader. Answering `false` stops it.
+/// Receives the items of a reader. Returning `false` stops it.
 pub type RecordSink<'a> = &'a mut dyn FnMut(IncomingItem) -> bool;
 
-/// Reads a source from its beginning, or from a bookmark where the reader can go on.
+/// Reads a source from its start, or from a cursor if the reader supports it.
 ///
-/// Answers with the next bookmark, where there is one.
+/// Returns the next cursor, if there is one.
 pub fn read(
     agent: SourceFormat,
     path: &Path,
     from: Option<&SourceCursor>,
     listener: RecordSink<'_>,
 ) -> Result<Option<SourceCursor>, ReadError> {
-    let mut telling = emitter::Emitter::new(agent, path, listener);
-    let telling = &mut telling;
+    let mut emitter = emitter::Emitter::new(agent, path, listener);
+    let emitter = &mut emitter;
     match agent {
-        SourceFormat::ClaudeCode => line_format::read::<claude_code::ClaudeCode>(telling, from),
-        SourceFormat::Codex => line_format::read::<codex::Codex>(telling, from),
-        SourceFormat::Pi => line_format::read::<pi::Pi>(telling, from),
-        SourceFormat::Aider => line_format::read::<aider::Aider>(telling, from),
+        SourceFormat::ClaudeCode => line_format::read::<claude_code::ClaudeCode>(emitter, from),
+        SourceFormat::Codex => line_format::read::<codex::Codex>(emitter, from),
+        SourceFormat::Pi => line_format::read::<pi::Pi>(emitter, from),
+        SourceFormat::Aider => line_format::read::<aider::Aider>(emitter, from),
         SourceFormat::Goose if is_json_lines(path) => {
-            line_format::read::<goose::LegacyGoose>(telling, from)
+            line_format::read::<goose::LegacyGoose>(emitter, from)
         }
-        SourceFormat::Goose => goose::read(telling, from),
-        SourceFormat::OpenCode => opencode::read(telling, from),
-        SourceFormat::Llm => llm::read(telling, from),
-        SourceFormat::OpenAiAgents => openai_agents::read(telling, from),
-        SourceFormat::Gemini => gemini::read(telling).map(|()| None),
-        SourceFormat::ChatGpt => chatgpt::read(telling).map(|()| None),
-        SourceFormat::Conversations => conversations::read(telling).map(|()| None),
-        SourceFormat::Plain => message_array::read(telling).map(|()| None),
-        SourceFormat::AiArmy => aiarmy::read(telling).map(|()| None),
-        SourceFormat::ChatLoop => chat_loop::read(telling).map(|()| None),
-        SourceFormat::Bot => bot::read(telling).map(|()| None),
-        SourceFormat::AgentCli => agent_cli::read(telling).map(|()| None),
-        SourceFormat::Dagent => dagent::read(telling).map(|()| None),
+        SourceFormat::Goose => goose::read(emitter, from),
+        SourceFormat::OpenCode => opencode::read(emitter, from),
+        SourceFormat::Llm => llm::read(emitter, from),
+        SourceFormat::OpenAiAgents => openai_agents::read(emitter, from),
+        SourceFormat::Gemini => gemini::read(emitter).map(|()| None),
+        SourceFormat::ChatGpt => chatgpt::read(emitter).map(|()| None),
+        SourceFormat::Conversations => conversations::read(emitter).map(|()| None),
+        SourceFormat::Plain => message_array::read(emitter).map(|()| None),
+        SourceFormat::AiArmy => aiarmy::read(emitter).map(|()| None),
+        SourceFormat::ChatLoop => chat_loop::read(emitter).map(|()| None),
+        SourceFormat::Bot => bot::read(emitter).map(|()| None),
+        SourceFormat::AgentCli => agent_cli::read(emitter).map(|()| None),
+        SourceFormat::Dagent => dagent::read(emitter).map(|()| None),
     }
 }
 

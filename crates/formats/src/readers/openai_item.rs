@@ -1,4 +1,4 @@
-//! Items of OpenAI's Responses and Conversations APIs, which several systems store.
+//! Parses items of OpenAI's Responses and Conversations APIs, which several systems store.
 
 use std::borrow::Cow;
 
@@ -12,7 +12,7 @@ use super::message_content::{
 };
 use crate::blocks;
 
-/// The members of an item that mean something, still as text.
+/// The known fields of an item, as raw JSON.
 #[derive(Deserialize)]
 pub(super) struct RawItem<'a> {
     #[serde(borrow)]
@@ -43,18 +43,18 @@ pub(super) struct RawItem<'a> {
     status: Option<&'a RawValue>,
 }
 
-/// An item, and what its system calls it.
+/// An item and its id in the source.
 pub(super) struct Item {
     pub(super) id: Option<String>,
     pub(super) message: Message,
 }
 
-/// Reads an item; what is of no known type becomes a message with it in it, as it is.
-pub(super) fn parse_item(telling: &mut Emitter<'_>, json: &str) -> Result<Item, String> {
+/// Parses an item; one of an unknown type becomes a message with a foreign block.
+pub(super) fn parse_item(emitter: &mut Emitter<'_>, json: &str) -> Result<Item, String> {
     let members = RawItem::parse(json)?;
     Ok(Item {
         id: to_text(members.id).filter(|id| !id.is_empty()),
-        message: members.to_message(telling, || Ok(json))?,
+        message: members.to_message(emitter, || Ok(json))?,
     })
 }
 
@@ -63,26 +63,26 @@ impl<'a> RawItem<'a> {
         crate::json_members::parse_object(json.trim())
     }
 
-    /// What the item says it is.
+    /// Returns the type of the item.
     pub(super) fn type_of(&self) -> Option<Cow<'a, str>> {
         as_text(self.r#type)
     }
 
-    /// The message that the item is; `json` is what it was read from.
+    /// Converts the item to a message; `json` returns its source text.
     pub(super) fn to_message<'j>(
         &self,
-        telling: &mut Emitter<'_>,
+        emitter: &mut Emitter<'_>,
         json: impl FnOnce() -> Result<&'j str, String>,
     ) -> Result<Message, String> {
         Ok(match self.type_of().as_deref() {
-            Some("message") | None if self.role.is_some() => to_role_message(telling, self)?,
-            Some("reasoning") => to_reasoning_message(telling, self),
+            Some("message") | None if self.role.is_some() => to_role_message(emitter, self)?,
+            Some("reasoning") => to_reasoning_message(emitter, self),
             Some("function_call" | "custom_tool_call" | "local_shell_call") => {
                 to_call_message(self)?
             }
             Some(
                 "function_call_output" | "custom_tool_call_output" | "local_shell_call_output",
-            ) => to_output_message(telling, self)?,
+            ) => to_output_message(emitter, self)?,
             Some(_) => Message::new(
                 Role::Assistant,
                 Content(vec![foreign_block(json()?.trim())]),
@@ -92,8 +92,8 @@ impl<'a> RawItem<'a> {
     }
 }
 
-fn to_role_message(telling: &mut Emitter<'_>, members: &RawItem<'_>) -> Result<Message, String> {
-    let role = as_text(members.role).ok_or("its `role` is no text")?;
+fn to_role_message(emitter: &mut Emitter<'_>, members: &RawItem<'_>) -> Result<Message, String> {
+    let role = as_text(members.role).ok_or("its `role` is not a string")?;
     let role = match &*role {
         "user" => Role::User,
         "assistant" => Role::Assistant,
@@ -101,17 +101,17 @@ fn to_role_message(telling: &mut Emitter<'_>, members: &RawItem<'_>) -> Result<M
         "tool" => Role::Tool,
         other => return Err(format!("{other:?} is not a role")),
     };
-    let mut message = Message::new(role, parse_optional_content(telling, members.content));
+    let mut message = Message::new(role, parse_optional_content(emitter, members.content));
     message.incomplete = as_text(members.status).as_deref() == Some("incomplete");
     Ok(message)
 }
 
-fn to_reasoning_message(telling: &mut Emitter<'_>, members: &RawItem<'_>) -> Message {
-    let mut parts = parse_optional_content(telling, members.content)
+fn to_reasoning_message(emitter: &mut Emitter<'_>, members: &RawItem<'_>) -> Message {
+    let mut parts = parse_optional_content(emitter, members.content)
         .to_text()
         .into_owned();
     if parts.is_empty() {
-        parts = parse_optional_content(telling, members.summary)
+        parts = parse_optional_content(emitter, members.summary)
             .to_text()
             .into_owned();
     }
@@ -138,7 +138,7 @@ fn to_call_message(members: &RawItem<'_>) -> Result<Message, String> {
     ))
 }
 
-fn to_output_message(telling: &mut Emitter<'_>, members: &RawItem<'_>) -> Result<Message, String> {
+fn to_output_message(emitter: &mut Emitter<'_>, members: &RawItem<'_>) -> Result<Message, String> {
     #[derive(Deserialize)]
     struct WrappedOutput<'a> {
         #[serde(borrow)]
@@ -154,11 +154,11 @@ fn to_output_message(telling: &mut Emitter<'_>, members: &RawItem<'_>) -> Result
                 success,
             }) => {
                 is_error = success == Some(false);
-                parse_content(telling, inner)
+                parse_content(emitter, inner)
             }
             _ => Content(vec![foreign_block(raw.get())]),
         },
-        output => parse_optional_content(telling, output),
+        output => parse_optional_content(emitter, output),
     };
     let result = ToolResult {
         call_id,

@@ -1,6 +1,7 @@
-//! OpenCode: a database, `opencode export`, or in older versions a file a part.
+//! Reads OpenCode sessions: a database, `opencode export`, or in older versions one file
+//! per part.
 //!
-//! An answer is told once it is complete: its parts change while it is made.
+//! An answer is emitted once it is complete, since its parts change before that.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -120,34 +121,34 @@ struct Session {
 }
 
 pub(super) fn read(
-    telling: &mut Emitter<'_>,
+    emitter: &mut Emitter<'_>,
     from: Option<&SourceCursor>,
 ) -> Result<Option<SourceCursor>, ReadError> {
-    let path = telling.path;
+    let path = emitter.path;
     match path.extension().and_then(|extension| extension.to_str()) {
-        Some("db") => read_database(telling, from),
-        // An old session's own file stands in `storage/session/<project>/`.
+        Some("db") => read_database(emitter, from),
+        // Older versions store sessions in `storage/session/<project>/`.
         Some("json")
             if path
                 .ancestors()
                 .nth(3)
                 .is_some_and(|p| p.ends_with("storage")) =>
         {
-            read_legacy(telling)
+            read_legacy(emitter)
         }
-        _ => read_export(telling),
+        _ => read_export(emitter),
     }
     .map(|bookmark| bookmark.filter(|_| path.extension().is_some_and(|e| e == "db")))
 }
 
 fn read_database(
-    telling: &mut Emitter<'_>,
+    emitter: &mut Emitter<'_>,
     from: Option<&SourceCursor>,
 ) -> Result<Option<SourceCursor>, ReadError> {
-    let (database, mut until) = ForeignDatabase::open(telling, from)?;
+    let (database, mut until) = ForeignDatabase::open(emitter, from)?;
     let since = until.until;
     let sessions: Vec<(i64, RawSessionInfo)> = database.query_rows(
-        telling,
+        emitter,
         "SELECT id, parent_id, directory, title, time_created, time_updated, time_archived, revert
          FROM session WHERE time_updated >= ?1 ORDER BY time_created, id",
         &[&since],
@@ -173,7 +174,7 @@ fn read_database(
     for (updated, info) in sessions {
         until.until = until.until.max(updated);
         let mut messages: Vec<RawMessage> = database.query_rows(
-            telling,
+            emitter,
             "SELECT id, data FROM message WHERE session_id = ?1 ORDER BY time_created, id",
             &[&info.id],
             |row| {
@@ -190,7 +191,7 @@ fn read_database(
             .map(|(index, message)| (message.id.clone(), index))
             .collect();
         let parts: Vec<(String, String)> = database.query_rows(
-            telling,
+            emitter,
             "SELECT message_id, data FROM part WHERE session_id = ?1 ORDER BY id",
             &[&info.id],
             |row| Ok((row.get(0)?, row.get(1)?)),
@@ -201,17 +202,17 @@ fn read_database(
             }
         }
         if messages.is_empty() && database.has_columns("session_message", &["seq"]) {
-            messages = read_session_messages(telling, &database, &info.id)?;
+            messages = read_session_messages(emitter, &database, &info.id)?;
         }
-        emit_session(telling, Session { info, messages });
-        telling.check_stopped()?;
+        emit_session(emitter, Session { info, messages });
+        emitter.check_stopped()?;
     }
     Ok(until.to_cursor())
 }
 
-/// Messages of the newer table, which have their parts inside.
+/// Reads messages of the newer table, which contain their parts.
 fn read_session_messages(
-    telling: &mut Emitter<'_>,
+    emitter: &mut Emitter<'_>,
     database: &ForeignDatabase,
     session: &str,
 ) -> Result<Vec<RawMessage>, ReadError> {
@@ -223,7 +224,7 @@ fn read_session_messages(
         info: Option<&'a RawValue>,
     }
     let rows: Vec<(String, String, String)> = database.query_rows(
-        telling,
+        emitter,
         "SELECT id, type, data FROM session_message WHERE session_id = ?1 ORDER BY seq",
         &[&session],
         |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)),
@@ -233,7 +234,7 @@ fn read_session_messages(
         let inside: Option<EmbeddedMessage<'_>> = serde_json::from_str(&data).ok();
         let parts = inside.as_ref().and_then(|inside| inside.parts.as_ref());
         let Some(parts) = parts else {
-            telling.emit_skipped(place as u64 + 1, format!("session_message {type_of}"));
+            emitter.emit_skipped(place as u64 + 1, format!("session_message {type_of}"));
             continue;
         };
         let parts = parts.iter().map(|raw| raw.get().to_owned()).collect();
@@ -244,8 +245,8 @@ fn read_session_messages(
     Ok(messages)
 }
 
-/// What `opencode export` writes.
-fn read_export(telling: &mut Emitter<'_>) -> Result<Option<SourceCursor>, ReadError> {
+/// Reads the output of `opencode export`.
+fn read_export(emitter: &mut Emitter<'_>) -> Result<Option<SourceCursor>, ReadError> {
     #[derive(Deserialize)]
     struct Export<'a> {
         info: RawSessionInfo,
@@ -259,12 +260,12 @@ fn read_export(telling: &mut Emitter<'_>) -> Result<Option<SourceCursor>, ReadEr
         #[serde(borrow)]
         parts: Vec<&'a RawValue>,
     }
-    let Some(whole) = source_document::read_source_text(telling)? else {
+    let Some(whole) = source_document::read_source_text(emitter)? else {
         return Ok(None);
     };
-    // The command may say something before it.
+    // The command may print a message before it.
     let start = whole.find('{').unwrap_or(0);
-    let export: Export<'_> = source_document::parse(telling, &whole[start..])?;
+    let export: Export<'_> = source_document::parse(emitter, &whole[start..])?;
     let messages = export.messages.into_iter().map(|message| RawMessage {
         id: parse_id(message.info.get()),
         info: message.info.get().to_owned(),
@@ -276,7 +277,7 @@ fn read_export(telling: &mut Emitter<'_>) -> Result<Option<SourceCursor>, ReadEr
     });
     let messages = messages.collect();
     emit_session(
-        telling,
+        emitter,
         Session {
             info: export.info,
             messages,
@@ -285,31 +286,31 @@ fn read_export(telling: &mut Emitter<'_>) -> Result<Option<SourceCursor>, ReadEr
     Ok(None)
 }
 
-/// The older layout: `session/<project>/<id>.json`, `message/<session>/*.json`,
+/// Reads the older layout: `session/<project>/<id>.json`, `message/<session>/*.json`,
 /// `part/<message>/*.json`.
-fn read_legacy(telling: &mut Emitter<'_>) -> Result<Option<SourceCursor>, ReadError> {
-    let path = telling.path;
-    let Some(whole) = source_document::read_source_text(telling)? else {
+fn read_legacy(emitter: &mut Emitter<'_>) -> Result<Option<SourceCursor>, ReadError> {
+    let path = emitter.path;
+    let Some(whole) = source_document::read_source_text(emitter)? else {
         return Ok(None);
     };
-    let info: RawSessionInfo = source_document::parse(telling, &whole)?;
+    let info: RawSessionInfo = source_document::parse(emitter, &whole)?;
     let storage = path.ancestors().nth(3).unwrap_or(path).to_owned();
     let mut messages = Vec::new();
-    for message in read_json_files(telling, &storage.join("message").join(&info.id)) {
+    for message in read_json_files(emitter, &storage.join("message").join(&info.id)) {
         let id = parse_id(&message);
-        let parts = read_json_files(telling, &storage.join("part").join(&id));
+        let parts = read_json_files(emitter, &storage.join("part").join(&id));
         messages.push(RawMessage {
             id,
             info: message,
             parts,
         });
     }
-    emit_session(telling, Session { info, messages });
+    emit_session(emitter, Session { info, messages });
     Ok(None)
 }
 
-/// The JSON files of a folder, by name.
-fn read_json_files(telling: &mut Emitter<'_>, folder: &Path) -> Vec<String> {
+/// Reads the JSON files of a folder, sorted by name.
+fn read_json_files(emitter: &mut Emitter<'_>, folder: &Path) -> Vec<String> {
     let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
     let mut paths: Vec<_> = entries.map(|entry| entry.path()).collect();
     paths.retain(|path| {
@@ -319,7 +320,7 @@ fn read_json_files(telling: &mut Emitter<'_>, folder: &Path) -> Vec<String> {
     paths.sort();
     let texts = paths.iter();
     texts
-        .filter_map(|path| source_document::read_sibling_text(telling, path))
+        .filter_map(|path| source_document::read_sibling_text(emitter, path))
         .collect()
 }
 
@@ -336,22 +337,22 @@ fn from_millis(millis: Option<i64>) -> Option<Timestamp> {
     millis.and_then(|millis| Timestamp::from_millisecond(millis).ok())
 }
 
-fn emit_session(telling: &mut Emitter<'_>, session: Session) {
+fn emit_session(emitter: &mut Emitter<'_>, session: Session) {
     let Session { info, messages } = session;
-    let mut found = telling.new_session(&info.id);
+    let mut found = emitter.new_session(&info.id);
     found.at = from_millis(info.time.created);
     found.workspace.clone_from(&info.directory);
     found.origin = info
         .parent
         .clone()
         .map(|session| IncomingOrigin::Started { session });
-    telling.emit_session(found);
+    emitter.emit_session(found);
     if let Some(title) = info
         .title
         .as_deref()
         .filter(|t| !t.starts_with("New session"))
     {
-        telling.emit_title(0, &format!("title:{title}"), None, title, false);
+        emitter.emit_title(0, &format!("title:{title}"), None, title, false);
     }
     let last = messages.len().saturating_sub(1);
     let mut before = None;
@@ -364,18 +365,18 @@ fn emit_session(telling: &mut Emitter<'_>, session: Session) {
             .is_some_and(|revert| revert.message == message.id)
         {
             let identity = EntryIdentity::Position(format!("revert:{}", message.id));
-            // Told at the end, when everything it takes back is there.
+            // Emitted at the end, after all the messages that it reverts.
             reverted = Some((identity, before.clone()));
         }
         let place = index as u64 + 1;
-        before = emit_message(telling, place, message, index == last, &mut keeps).or(before);
+        before = emit_message(emitter, place, message, index == last, &mut keeps).or(before);
     }
     if let Some((identity, to)) = reverted {
         let place = messages.len() as u64;
-        telling.emit_event(place, identity, None, ImportEvent::Rewound { to });
+        emitter.emit_event(place, identity, None, ImportEvent::Rewound { to });
     }
     if info.time.archived.is_some() {
-        telling.emit_body(
+        emitter.emit_body(
             0,
             "archived",
             from_millis(info.time.archived),
@@ -384,39 +385,39 @@ fn emit_session(telling: &mut Emitter<'_>, session: Session) {
     }
 }
 
-/// Tells a message; answers with the last entry it was told as. What a compaction keeps is
-/// said by whoever asks for it, and told with the summary that comes after.
+/// Emits a message and returns the id of its last entry. A compaction request names the first
+/// message that stays verbatim (`keeps`), which is emitted with the summary that follows.
 fn emit_message(
-    telling: &mut Emitter<'_>,
+    emitter: &mut Emitter<'_>,
     place: u64,
     whole: &RawMessage,
     last: bool,
     keeps: &mut Option<String>,
 ) -> Option<String> {
-    let said: MessageInfo = match serde_json::from_str(&whole.info) {
-        Ok(said) => said,
+    let parsed: MessageInfo = match serde_json::from_str(&whole.info) {
+        Ok(parsed) => parsed,
         Err(error) => {
-            telling.emit_damaged(place, error.to_string());
+            emitter.emit_damaged(place, error.to_string());
             return None;
         }
     };
-    let id = match (&said.id, whole.id.as_str()) {
+    let id = match (&parsed.id, whole.id.as_str()) {
         (Some(id), "") => id.clone(),
         (_, id) => id.to_owned(),
     };
-    let at = from_millis(said.time.created);
-    let assistant = said.role == "assistant";
-    if assistant && last && said.time.completed.is_none() && said.error.is_none() {
-        telling.emit_skipped(place, "answer under way");
+    let at = from_millis(parsed.time.created);
+    let assistant = parsed.role == "assistant";
+    if assistant && last && parsed.time.completed.is_none() && parsed.error.is_none() {
+        emitter.emit_skipped(place, "answer in progress");
         return None;
     }
     let (mut blocks, mut results) = (Vec::new(), Vec::new());
     for raw in &whole.parts {
-        parse_part(telling, place, raw, &mut blocks, &mut results, keeps);
+        parse_part(emitter, place, raw, &mut blocks, &mut results, keeps);
     }
     let content = Content(blocks);
     if assistant
-        && said
+        && parsed
             .summary
             .as_ref()
             .is_some_and(|s| s == &serde_json::Value::Bool(true))
@@ -426,17 +427,17 @@ fn emit_message(
                 background: content.to_text().into_owned(),
                 ..Summary::default()
             },
-            by: said
+            by: parsed
                 .model
-                .unwrap_or_else(|| telling.format.name().to_owned()),
+                .unwrap_or_else(|| emitter.format.name().to_owned()),
             keeps: keeps.take(),
-            usage: said.tokens.as_ref().map(to_usage),
+            usage: parsed.tokens.as_ref().map(to_usage),
         };
-        telling.emit_event(place, EntryIdentity::External(id.clone()), at, what);
+        emitter.emit_event(place, EntryIdentity::External(id.clone()), at, what);
         return Some(id);
     }
-    if content.0.is_empty() && results.is_empty() && said.error.is_none() {
-        telling.emit_skipped(place, "message without content");
+    if content.0.is_empty() && results.is_empty() && parsed.error.is_none() {
+        emitter.emit_skipped(place, "message without content");
         return None;
     }
     let mut message = Message::new(
@@ -448,25 +449,25 @@ fn emit_message(
         content,
     );
     if assistant {
-        message.model = said.model;
-        message.provider = said.provider;
-        message.usage = said.tokens.as_ref().map(to_usage);
-        message.incomplete = said.error.is_some();
-        message.latency_ms = match (said.time.created, said.time.completed) {
+        message.model = parsed.model;
+        message.provider = parsed.provider;
+        message.usage = parsed.tokens.as_ref().map(to_usage);
+        message.incomplete = parsed.error.is_some();
+        message.latency_ms = match (parsed.time.created, parsed.time.completed) {
             (Some(from), Some(to)) => to
                 .checked_sub(from)
                 .and_then(|taken| u64::try_from(taken).ok()),
             _ => None,
         };
     }
-    telling.emit_message(place, Some(id.clone()), at, message);
+    emitter.emit_message(place, Some(id.clone()), at, message);
     if results.is_empty() {
         return Some(id);
     }
     let id = format!("{id}/results");
-    let at = from_millis(said.time.completed).or(at);
+    let at = from_millis(parsed.time.completed).or(at);
     let message = Message::new(Role::Tool, Content(results));
-    telling.emit_message(place, Some(id.clone()), at, message);
+    emitter.emit_message(place, Some(id.clone()), at, message);
     Some(id)
 }
 
@@ -480,7 +481,7 @@ fn to_usage(tokens: &RawUsage) -> Usage {
 }
 
 fn parse_part(
-    telling: &mut Emitter<'_>,
+    emitter: &mut Emitter<'_>,
     place: u64,
     raw: &str,
     blocks: &mut Vec<Block>,
@@ -488,7 +489,7 @@ fn parse_part(
     keeps: &mut Option<String>,
 ) {
     let Ok(part) = serde_json::from_str::<RawPart<'_>>(raw) else {
-        return telling.emit_damaged(place, "a part of it is not JSON");
+        return emitter.emit_damaged(place, "one of its parts is not JSON");
     };
     match to_text(part.r#type).as_deref() {
         Some("text") => blocks.push(Block::Text(to_text(part.text).unwrap_or_default())),
@@ -502,7 +503,7 @@ fn parse_part(
                 to_text(part.filename),
             );
             let _ = part.mime;
-            match telling.attach_data_url(&url, name.as_deref()) {
+            match emitter.attach_data_url(&url, name.as_deref()) {
                 Some(block) => blocks.push(block),
                 None => blocks.push(foreign_block(raw)),
             }
@@ -533,10 +534,10 @@ fn parse_part(
         }
         Some("compaction") => {
             *keeps = to_text(part.tail_start_id);
-            telling.emit_skipped(place, "part compaction");
+            emitter.emit_skipped(place, "part compaction");
         }
         Some(noise @ ("step-start" | "step-finish" | "snapshot" | "retry")) => {
-            telling.emit_skipped(place, format!("part {noise}"));
+            emitter.emit_skipped(place, format!("part {noise}"));
         }
         _ => blocks.push(foreign_block(raw)),
     }

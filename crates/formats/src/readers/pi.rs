@@ -1,6 +1,6 @@
-//! pi: a file of JSON entries a session, a tree by `parentId`.
+//! Reads pi sessions: one file of JSON entries each, a tree linked by `parentId`.
 //!
-//! Where an entry follows another than the one before it, somebody went back: a rewind.
+//! An entry whose parent is not the previous entry is a rewind.
 
 use std::path::Path;
 
@@ -16,7 +16,7 @@ use super::line_format::LineFormat;
 use super::message_content::{as_text, decode, parse_optional_content, to_text};
 use crate::json_members;
 
-/// What is known between two entries.
+/// The state between two entries.
 #[derive(Debug, Default, Serialize, Deserialize)]
 pub(super) struct Pi {
     session: String,
@@ -96,7 +96,7 @@ impl LineFormat for Pi {
 
     fn read_line(
         &mut self,
-        telling: &mut Emitter<'_>,
+        emitter: &mut Emitter<'_>,
         place: u64,
         line: &str,
     ) -> Result<(), String> {
@@ -104,25 +104,25 @@ impl LineFormat for Pi {
         let at = json_members::parse_time(entry.timestamp).ok().flatten();
         let type_of = as_text(entry.r#type).ok_or("it has no `type`")?;
         if type_of == "session" {
-            self.begin_session(telling, &entry, at);
+            self.begin_session(emitter, &entry, at);
             return Ok(());
         }
         if !self.begun {
-            self.begin_session(telling, &entry, at);
+            self.begin_session(emitter, &entry, at);
         }
         let id = to_text(entry.id);
-        self.emit_rewind(telling, &entry, place, id.as_deref(), at);
+        self.emit_rewind(emitter, &entry, place, id.as_deref(), at);
         let identity = id.clone().map_or_else(
             || EntryIdentity::Position(place.to_string()),
             EntryIdentity::External,
         );
         match &*type_of {
             "message" => {
-                let said: RawMessage<'_> =
-                    decode(entry.message).ok_or("its message cannot be understood")?;
-                match parse_message(telling, &said) {
-                    Some(message) => telling.emit_message(place, id, at, message),
-                    None => telling.emit_foreign(place, id, at, line),
+                let parsed: RawMessage<'_> =
+                    decode(entry.message).ok_or("its message is not valid")?;
+                match parse_message(emitter, &parsed) {
+                    Some(message) => emitter.emit_message(place, id, at, message),
+                    None => emitter.emit_foreign(place, id, at, line),
                 }
             }
             "compaction" => {
@@ -131,40 +131,40 @@ impl LineFormat for Pi {
                         background: to_text(entry.summary).unwrap_or_default(),
                         ..Summary::default()
                     },
-                    by: telling.format.name().to_owned(),
+                    by: emitter.format.name().to_owned(),
                     keeps: to_text(entry.first_kept_entry_id),
                     usage: None,
                 };
-                telling.emit_event(place, identity, at, what);
+                emitter.emit_event(place, identity, at, what);
             }
             "branch_summary" => {
                 let summary = to_text(entry.summary).unwrap_or_default();
-                telling.emit_message(place, id, at, Message::text(Role::System, summary));
+                emitter.emit_message(place, id, at, Message::text(Role::System, summary));
             }
             "custom_message" => {
-                let content = parse_optional_content(telling, entry.content);
-                telling.emit_message(place, id, at, Message::new(Role::System, content));
+                let content = parse_optional_content(emitter, entry.content);
+                emitter.emit_message(place, id, at, Message::new(Role::System, content));
             }
             "session_info" => {
                 let title = to_text(entry.name).unwrap_or_default();
                 if title.trim().is_empty() {
-                    telling.emit_foreign(place, id, at, line);
+                    emitter.emit_foreign(place, id, at, line);
                 } else {
                     let what = ImportEvent::Titled {
                         title,
                         by_person: true,
                     };
-                    telling.emit_event(place, identity, at, what);
+                    emitter.emit_event(place, identity, at, what);
                 }
             }
-            _ => telling.emit_foreign(place, id, at, line),
+            _ => emitter.emit_foreign(place, id, at, line),
         }
         Ok(())
     }
 
-    fn resume(&self, telling: &mut Emitter<'_>) {
+    fn resume(&self, emitter: &mut Emitter<'_>) {
         if self.begun {
-            telling.emit_session(telling.new_session(&self.session));
+            emitter.emit_session(emitter.new_session(&self.session));
         }
     }
 }
@@ -172,7 +172,7 @@ impl LineFormat for Pi {
 impl Pi {
     fn begin_session(
         &mut self,
-        telling: &mut Emitter<'_>,
+        emitter: &mut Emitter<'_>,
         entry: &RawEntry<'_>,
         at: Option<Timestamp>,
     ) {
@@ -183,20 +183,20 @@ impl Pi {
         if let Some(id) = to_text(entry.id).filter(|_| header) {
             self.session = id;
         }
-        let mut found = telling.new_session(&self.session);
+        let mut found = emitter.new_session(&self.session);
         found.at = at;
         found.workspace = to_text(entry.cwd);
         found.origin = to_text(entry.parent_session).map(|path| IncomingOrigin::Forked {
             session: session_id(file_stem(&path)).to_owned(),
             at: None,
         });
-        telling.emit_session(found);
+        emitter.emit_session(found);
         self.begun = true;
     }
 
     fn emit_rewind(
         &mut self,
-        telling: &mut Emitter<'_>,
+        emitter: &mut Emitter<'_>,
         entry: &RawEntry<'_>,
         place: u64,
         id: Option<&str>,
@@ -206,62 +206,63 @@ impl Pi {
         let parent = to_text(entry.parent_id);
         if self.last.is_some() && parent != self.last {
             let identity = EntryIdentity::Position(format!("rewind:{id}"));
-            telling.emit_event(place, identity, at, ImportEvent::Rewound { to: parent });
+            emitter.emit_event(place, identity, at, ImportEvent::Rewound { to: parent });
         }
         self.last = Some(id.to_owned());
     }
 }
 
-/// The name of a session's file without its folder and ending, whatever system it is of.
+/// Returns the name of a session's file without folder and extension, on any platform.
 fn file_stem(path: &str) -> &str {
     let name = path.rsplit(['/', '\\']).next().unwrap_or(path);
     name.strip_suffix(".jsonl").unwrap_or(name)
 }
 
-/// `<time>_<id>` in a file's name.
+/// Extracts the id from a file name `<time>_<id>`.
 fn session_id(stem: &str) -> &str {
     stem.split_once('_').map_or(stem, |(_, id)| id)
 }
 
-fn parse_message(telling: &mut Emitter<'_>, said: &RawMessage<'_>) -> Option<Message> {
-    let role = as_text(said.role)?;
+fn parse_message(emitter: &mut Emitter<'_>, parsed: &RawMessage<'_>) -> Option<Message> {
+    let role = as_text(parsed.role)?;
     Some(match &*role {
-        "user" => Message::new(Role::User, parse_optional_content(telling, said.content)),
+        "user" => Message::new(Role::User, parse_optional_content(emitter, parsed.content)),
         "assistant" => {
             let mut message = Message::new(
                 Role::Assistant,
-                parse_optional_content(telling, said.content),
+                parse_optional_content(emitter, parsed.content),
             );
-            message.model = to_text(said.model);
-            message.provider = to_text(said.provider);
-            message.usage = said.usage.as_ref().map(|tokens| Usage {
+            message.model = to_text(parsed.model);
+            message.provider = to_text(parsed.provider);
+            message.usage = parsed.usage.as_ref().map(|tokens| Usage {
                 input: tokens.input + tokens.cache_read + tokens.cache_write,
                 output: tokens.output,
                 cache_read: tokens.cache_read,
                 cache_write: tokens.cache_write,
             });
-            let reason = to_text(said.stop_reason);
+            let reason = to_text(parsed.stop_reason);
             message.incomplete = matches!(reason.as_deref(), Some("aborted" | "error" | "length"));
             message
         }
         "toolResult" => {
             let result = ToolResult {
-                call_id: to_text(said.tool_call_id)?,
-                content: parse_optional_content(telling, said.content),
-                is_error: said.is_error.unwrap_or(false),
+                call_id: to_text(parsed.tool_call_id)?,
+                content: parse_optional_content(emitter, parsed.content),
+                is_error: parsed.is_error.unwrap_or(false),
             };
             Message::new(Role::Tool, Content(vec![Block::ToolResult(result)]))
         }
         "bashExecution" => {
-            let command = to_text(said.command)?;
-            let output = to_text(said.output).unwrap_or_default();
+            let command = to_text(parsed.command)?;
+            let output = to_text(parsed.output).unwrap_or_default();
             Message::text(Role::User, format!("$ {command}\n{output}"))
         }
-        "custom" | "hookMessage" => {
-            Message::new(Role::System, parse_optional_content(telling, said.content))
-        }
+        "custom" | "hookMessage" => Message::new(
+            Role::System,
+            parse_optional_content(emitter, parsed.content),
+        ),
         "branchSummary" | "compactionSummary" => {
-            Message::text(Role::System, to_text(said.summary)?)
+            Message::text(Role::System, to_text(parsed.summary)?)
         }
         _ => return None,
     })

@@ -1,4 +1,4 @@
-//! Documents that are read whole, since those who write them rewrite them whole.
+//! Reads documents as a whole, for systems that rewrite their files.
 
 use std::io::ErrorKind;
 use std::path::Path;
@@ -10,64 +10,63 @@ use super::ReadError;
 use super::emitter::Emitter;
 use crate::surrogate::replace_lone_surrogates;
 
-/// The text of the source, or nothing where there is none yet.
+/// Reads the text of the source; `None` if it is empty.
 ///
-/// What is no text in it is replaced, and told.
-pub(super) fn read_source_text(telling: &mut Emitter<'_>) -> Result<Option<String>, ReadError> {
-    let path = telling.path;
+/// Invalid UTF-8 is replaced and reported.
+pub(super) fn read_source_text(emitter: &mut Emitter<'_>) -> Result<Option<String>, ReadError> {
+    let path = emitter.path;
     let bytes = std::fs::read(path).map_err(|error| ReadError::io(path, error))?;
-    let text = repair_text(telling, path, bytes);
+    let text = repair_text(emitter, path, bytes);
     if text.trim().is_empty() {
-        telling.emit_skipped(0, "empty file");
+        emitter.emit_skipped(0, "empty file");
         return Ok(None);
     }
     Ok(Some(text))
 }
 
-/// What a text of the source says.
+/// Parses a text of the source as JSON.
 pub(super) fn parse<'a, T: Deserialize<'a>>(
-    telling: &Emitter<'_>,
+    emitter: &Emitter<'_>,
     text: &'a str,
 ) -> Result<T, ReadError> {
     serde_json::from_str(text)
-        .map_err(|error| ReadError::wrong_format(telling.format, telling.path, error))
+        .map_err(|error| ReadError::wrong_format(emitter.format, emitter.path, error))
 }
 
-/// The text of a file beside the source, where there is one.
-pub(super) fn read_sibling_text(telling: &mut Emitter<'_>, path: &Path) -> Option<String> {
+/// Reads a file beside the source, if it exists.
+pub(super) fn read_sibling_text(emitter: &mut Emitter<'_>, path: &Path) -> Option<String> {
     match std::fs::read(path) {
-        Ok(bytes) => Some(repair_text(telling, path, bytes)),
+        Ok(bytes) => Some(repair_text(emitter, path, bytes)),
         Err(error) if error.kind() == ErrorKind::NotFound => None,
         Err(error) => {
-            telling.emit_damaged(0, format!("{}: {error}", file_name(path)));
+            emitter.emit_damaged(0, format!("{}: {error}", file_name(path)));
             None
         }
     }
 }
 
-/// What a document beside the source says; one that is missing or broken says nothing.
+/// Reads a document beside the source; the default value if it is missing or invalid.
 pub(super) fn read_sibling_json<T: Default + DeserializeOwned>(
-    telling: &mut Emitter<'_>,
+    emitter: &mut Emitter<'_>,
     path: &Path,
 ) -> T {
-    let Some(text) = read_sibling_text(telling, path) else {
+    let Some(text) = read_sibling_text(emitter, path) else {
         return T::default();
     };
     serde_json::from_str(&text).unwrap_or_else(|error| {
-        telling.emit_damaged(0, format!("{}: {error}", file_name(path)));
+        emitter.emit_damaged(0, format!("{}: {error}", file_name(path)));
         T::default()
     })
 }
 
-/// Text without a byte-order mark, without bytes that are no text, and without half
-/// characters.
-fn repair_text(telling: &mut Emitter<'_>, path: &Path, bytes: Vec<u8>) -> String {
+/// Removes a byte-order mark, and replaces invalid UTF-8 and lone surrogates.
+fn repair_text(emitter: &mut Emitter<'_>, path: &Path, bytes: Vec<u8>) -> String {
     let mut text = String::from_utf8(bytes).unwrap_or_else(|error| {
         let byte = error.utf8_error().valid_up_to() + 1;
         let name = file_name(path);
-        telling.emit_damaged(
+        emitter.emit_damaged(
             0,
-            format!("{name}: byte {byte} is no text, and is replaced"),
+            format!("{name}: byte {byte} is not valid UTF-8 and was replaced"),
         );
         String::from_utf8_lossy(error.as_bytes()).into_owned()
     });

@@ -1,7 +1,7 @@
-//! Compressed files, decompressed as they are read.
+//! Decompresses zstd files while they are read.
 //!
-//! Invariant: a small file cannot make a reader go on without end. One that expands out of
-//! proportion to its size is refused.
+//! Invariant: a small file cannot expand without bound; one that exceeds a multiple of its
+//! size is rejected.
 
 use std::fs::File;
 use std::io::{self, BufReader, Read};
@@ -9,26 +9,26 @@ use std::io::{self, BufReader, Read};
 use ruzstd::decoding::StreamingDecoder;
 use ruzstd::decoding::errors::FrameDecoderError;
 
-/// How often its own size a file may expand to. What agents write shrinks to a fifth, and to a
-/// hundredth where it repeats itself.
+/// Maximum ratio of decompressed to compressed size. Sessions compress to a fifth, and very
+/// repetitive ones to a hundredth.
 const MAX_RATIO: u64 = 1_000;
 
-/// What every file may expand to, however small it is.
+/// Decompressed size that is always allowed.
 const MIN_LIMIT: u64 = 64 << 20;
 
-/// Decompresses a file.
+/// Opens a compressed file.
 pub(super) fn open_zstd(file: File) -> io::Result<Result<impl Read, FrameDecoderError>> {
     let size = file.metadata()?.len();
     let limit = size.saturating_mul(MAX_RATIO).max(MIN_LIMIT);
     let decoder = StreamingDecoder::new(BufReader::new(file));
     Ok(decoder.map(|decoder| LimitedReader {
-        // One more, to tell the end from the limit.
+        // One byte more, to distinguish the end from the limit.
         inner: decoder.take(limit + 1),
         size,
     }))
 }
 
-/// A reader that fails at its limit, where others would end.
+/// A reader that fails at its limit instead of ending.
 struct LimitedReader<R> {
     inner: io::Take<R>,
     size: u64,

@@ -1,4 +1,4 @@
-//! Claude Code's own format.
+//! Writes sessions in Claude Code's format.
 
 use std::io::{self, Write};
 
@@ -10,10 +10,10 @@ use throughline_model::{Block, Content, Entry, EntryId, Message, Role, Timestamp
 use super::pending_tool_calls::PendingToolCalls;
 use super::{Blobs, ExportMetadata, SessionWriter, block_to_text, image_data};
 
-/// The version of Claude Code whose records these are.
+/// The Claude Code version written into the records.
 const VERSION: &str = "2.1.0";
 
-/// Writes a session as a transcript that Claude Code loads.
+/// Writes a session as a transcript that Claude Code can load.
 #[derive(Debug)]
 pub struct ClaudeCodeWriter<W: Write> {
     out: W,
@@ -39,7 +39,7 @@ impl<W: Write> ClaudeCodeWriter<W> {
         }
     }
 
-    /// Where Claude Code looks for it, below its `projects` folder.
+    /// Returns the path below Claude Code's `projects` folder.
     pub fn default_path(head: &ExportMetadata) -> String {
         let plain = |c: char| if c.is_ascii_alphanumeric() { c } else { '-' };
         let folder: String = head.folder.chars().map(plain).collect();
@@ -123,7 +123,7 @@ impl<W: Write> ClaudeCodeWriter<W> {
         let mut written = Vec::new();
         for block in &content.0 {
             match block {
-                // A thought without its signature is refused.
+                // Claude Code rejects thinking without a signature.
                 Block::Thinking {
                     text,
                     signature: Some(signature),
@@ -167,7 +167,7 @@ impl<W: Write> ClaudeCodeWriter<W> {
         written
     }
 
-    /// Calls that were never answered are answered, so that the next request is taken.
+    /// Writes results for unanswered calls, so that the next request is accepted.
     fn write_missing_results(&mut self, missing: &[ToolResult], before: EntryId) -> io::Result<()> {
         if missing.is_empty() {
             return Ok(());
@@ -185,7 +185,7 @@ impl<W: Write> ClaudeCodeWriter<W> {
         self.write_user(&uuid, Value::Array(blocks), false)
     }
 
-    /// The summary in force, in place of what it covers.
+    /// Writes the current summary in place of the entries it covers.
     fn write_summary(&mut self) -> io::Result<()> {
         let Some((covers, text, at)) = self.metadata.summary_text() else {
             return Ok(());
@@ -258,12 +258,12 @@ impl<W: Write> SessionWriter for ClaudeCodeWriter<W> {
     }
 }
 
-/// A time as these files have it.
+/// Formats a time with milliseconds.
 pub(super) fn format_millis(at: Timestamp) -> String {
     format!("{at:.3}")
 }
 
-/// The id of a call with the characters that are taken everywhere.
+/// Replaces characters that not every provider accepts in a call id.
 fn sanitize_tool_id(id: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
     if !id.is_empty() && id.chars().all(plain) {
@@ -275,7 +275,7 @@ fn sanitize_tool_id(id: &str) -> String {
     )
 }
 
-/// The input of a call: an object, as providers want it.
+/// Wraps a call's input in an object, as providers require.
 pub(super) fn wrap_object(input: Value) -> Value {
     match input {
         Value::Object(_) => input,

@@ -1,4 +1,4 @@
-//! Codex's own format: a rollout.
+//! Writes sessions in Codex's rollout format.
 
 use std::io::{self, Write};
 
@@ -11,7 +11,7 @@ use super::claude_code::format_millis;
 use super::pending_tool_calls::PendingToolCalls;
 use super::{Blobs, ExportMetadata, SessionWriter, block_to_text, image_data};
 
-/// Writes a session as a rollout that Codex loads.
+/// Writes a session as a rollout that Codex can load.
 #[derive(Debug)]
 pub struct CodexWriter<W: Write> {
     out: W,
@@ -35,7 +35,7 @@ impl<W: Write> CodexWriter<W> {
         }
     }
 
-    /// Where Codex looks for it, below its `sessions` folder.
+    /// Returns the path below Codex's `sessions` folder.
     pub fn default_path(head: &ExportMetadata) -> String {
         let at = head.header.at;
         let day = at.strftime("%Y/%m/%d");
@@ -58,7 +58,7 @@ impl<W: Write> CodexWriter<W> {
             return Ok(());
         }
         self.begun = true;
-        // No provider: Codex goes on only with the one a thread names.
+        // Without a provider: Codex resumes a thread only with the provider it names.
         let meta = json!({
             "id": self.metadata.uuid("codex"),
             "timestamp": format_millis(self.metadata.header.at),
@@ -89,7 +89,7 @@ impl<W: Write> CodexWriter<W> {
                     });
                     self.write_line("response_item", &item)?;
                 }
-                // Somebody else's thoughts are refused.
+                // Codex rejects reasoning of other systems.
                 Block::Thinking { .. } => {}
                 Block::ToolCall(call) => {
                     self.flush_content(message, &mut content)?;
@@ -138,7 +138,7 @@ impl<W: Write> CodexWriter<W> {
         self.flush_content(message, &mut content)
     }
 
-    /// Writes what was said so far, as the item that counts and the event that is shown.
+    /// Writes the pending content, as the item that is loaded and the event that is displayed.
     fn flush_content(&mut self, message: &Message, content: &mut Vec<Value>) -> io::Result<()> {
         let content = std::mem::take(content);
         if content.is_empty() {
@@ -184,17 +184,17 @@ impl<W: Write> CodexWriter<W> {
         let missing = self.pending_calls.take_missing();
         self.write_missing_results(&missing)?;
         self.at = self.at.max(at);
-        let said = json!({
+        let summary = json!({
             "type": "message",
             "role": "user",
             "content": [{"type": "input_text", "text": text}],
         });
-        let compacted = json!({"message": text, "replacement_history": [said]});
+        let compacted = json!({"message": text, "replacement_history": [summary]});
         self.write_line("compacted", &compacted)
     }
 }
 
-/// A text of a message, as whoever says it writes it.
+/// Returns a text part with the type that Codex uses for the role.
 fn to_text_part(role: Role, text: &str) -> Value {
     let type_of = match role {
         Role::Assistant => "output_text",

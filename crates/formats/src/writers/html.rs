@@ -1,7 +1,7 @@
-//! A session as one page: styled, searchable, printable, with nothing outside it.
+//! Writes a session as one self-contained HTML page: styled, searchable and printable.
 //!
-//! Invariant: nothing that was said becomes markup. Every text is escaped, and the page's
-//! own policy allows no address but pictures inside it.
+//! Invariant: message text never becomes markup. Every text is escaped, and the page's
+//! content security policy allows no resources but inline images.
 
 use std::io::{self, Write};
 
@@ -15,14 +15,14 @@ use super::{Blobs, ExportMetadata, SessionWriter, image_data, summary_to_text};
 const STYLE: &str = include_str!("page.css");
 const SCRIPT: &str = include_str!("page.js");
 
-/// Writes the page.
+/// Writes a session as an HTML page.
 #[derive(Debug)]
 pub struct HtmlWriter<W: Write> {
     out: W,
     metadata: ExportMetadata,
     zone: TimeZone,
     begun: bool,
-    /// What the page's own script is known by.
+    /// Nonce of the page's script.
     nonce: String,
 }
 
@@ -43,18 +43,18 @@ impl<W: Write> HtmlWriter<W> {
             return Ok(());
         }
         self.begun = true;
-        let card = &self.metadata.info;
-        let title = escape_html(card.description.as_deref().unwrap_or(card.title()));
-        let nonce = throughline_model::Digest::of(card.digest.as_bytes()).short();
+        let info = &self.metadata.info;
+        let title = escape_html(info.description.as_deref().unwrap_or(info.title()));
+        let nonce = throughline_model::Digest::of(info.digest.as_bytes()).short();
         self.nonce.clone_from(&nonce);
-        let mut facts = vec![escape_html(card.id.as_str())];
-        facts.push(escape_html(&self.format_time(card.created_at)));
-        facts.push(format!("{} messages", card.messages));
-        facts.extend(card.agent.iter().map(|agent| escape_html(&agent.name)));
-        facts.extend(card.model.iter().map(|model| escape_html(model)));
-        facts.extend(card.workspace.iter().map(|folder| escape_html(folder)));
+        let mut facts = vec![escape_html(info.id.as_str())];
+        facts.push(escape_html(&self.format_time(info.created_at)));
+        facts.push(format!("{} messages", info.messages));
+        facts.extend(info.agent.iter().map(|agent| escape_html(&agent.name)));
+        facts.extend(info.model.iter().map(|model| escape_html(model)));
+        facts.extend(info.workspace.iter().map(|folder| escape_html(folder)));
         facts.extend(
-            card.tags
+            info.tags
                 .iter()
                 .map(|tag| format!("#{}", escape_html(tag.as_str()))),
         );
@@ -136,10 +136,10 @@ impl<W: Write> SessionWriter for HtmlWriter<W> {
                 self.write_section(entry, "note", &who, &render_paragraphs(&text))
             }
             Body::Rewound { to } => {
-                let who = format!("Went back to {to}");
+                let who = format!("Rewound to {to}");
                 self.write_section(entry, "note", &who, "")
             }
-            Body::Cleared => self.write_section(entry, "note", "Started anew", ""),
+            Body::Cleared => self.write_section(entry, "note", "Cleared", ""),
             _ => Ok(()),
         }
     }
@@ -183,7 +183,7 @@ fn render_content(content: &Content, blobs: &Blobs) -> String {
             }
             Block::Foreign(json) => {
                 let json = format!("<pre>{}</pre>\n", escape_html(&pretty_json(json.as_str())));
-                html.push_str(&render_details("Something of another system", &json));
+                html.push_str(&render_details("Unknown content", &json));
             }
             block => {
                 let name = match block {
@@ -221,7 +221,7 @@ fn pretty_json(json: &str) -> String {
     pretty.unwrap_or_else(|| json.to_owned())
 }
 
-/// Text with its line breaks, and fenced code apart.
+/// Renders text with its line breaks, and fenced code separately.
 fn render_paragraphs(text: &str) -> String {
     let mut html = String::new();
     let mut fence: Option<&str> = None;
@@ -253,7 +253,7 @@ fn render_paragraphs(text: &str) -> String {
     html
 }
 
-/// Text that cannot be anything but text, in an element or in a quoted attribute.
+/// Escapes text for use in an element or a quoted attribute.
 fn escape_html(text: &str) -> String {
     let mut safe = String::with_capacity(text.len());
     for c in text.chars() {
@@ -264,7 +264,7 @@ fn escape_html(text: &str) -> String {
             '"' => safe.push_str("&quot;"),
             '\'' => safe.push_str("&#39;"),
             '\n' | '\t' => safe.push(c),
-            // Control characters, and those that turn text around.
+            // Control and bidirectional formatting characters.
             c if c.is_control()
                 || matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}') =>
             {

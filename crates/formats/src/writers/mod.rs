@@ -1,9 +1,9 @@
-//! Writers of sessions in other systems' formats, and as a page to read.
+//! Writers for other systems' session formats, and for an HTML page.
 //!
-//! What is written for another agent is what stands: what was taken back is left out, and
-//! the summary in force comes where that agent expects one, so that its loader builds the
-//! same context from it. Calls and results are always in pairs, since an unpaired one makes
-//! every later request fail.
+//! An export for another agent contains only what is in effect: rewound entries are left
+//! out, and the current summary is written where that agent expects one, so that it loads
+//! the same context. Every tool call has a result and vice versa, since an unpaired one
+//! would make every later request fail.
 
 mod claude_code;
 mod codex;
@@ -26,27 +26,27 @@ pub use html::HtmlWriter;
 pub use pi::PiWriter;
 pub use reference_layouts::{Layout, SessionExport};
 
-/// The bytes of attachments.
+/// Attachment bytes by digest.
 pub type Blobs = HashMap<Digest, Vec<u8>>;
 
-/// What a writer must know of a session before its first entry.
+/// What a writer needs to know about a session before its first entry.
 #[derive(Clone, Debug)]
 pub struct ExportMetadata {
-    /// How it was born.
+    /// The session header.
     pub header: SessionHeader,
-    /// What is known of it.
+    /// The session info.
     pub info: SessionInfo,
-    /// What stands.
+    /// The session state, which determines the visible entries.
     pub state: SessionState,
-    /// The summary in force: what it covers, what it says, and when it was made.
+    /// The current summary: the last entry it covers, its content, and when it was made.
     pub summary: Option<(Seq, Summary, Timestamp)>,
-    /// The folder to go on in.
+    /// The folder in which to continue.
     pub folder: String,
 }
 
 /// Writes a session, entry by entry.
 pub trait SessionWriter {
-    /// Writes what an entry says. The blobs it names are given along.
+    /// Writes an entry. `blobs` has the attachments it refers to.
     fn write_entry(&mut self, entry: &Entry, blobs: &Blobs) -> io::Result<()>;
 
     /// Ends the session.
@@ -54,8 +54,8 @@ pub trait SessionWriter {
 }
 
 impl ExportMetadata {
-    /// What the session is called by systems that want a UUID: its own id where it is one,
-    /// or one that is a function of it.
+    /// Returns the id for systems that need a UUID: the session's own if it is one, otherwise
+    /// one derived from it.
     pub fn uuid(&self, system: &str) -> String {
         let id = self.info.id.as_str();
         let shape = [8, 4, 4, 4, 12];
@@ -72,25 +72,25 @@ impl ExportMetadata {
         EntryId::derive(&[system.as_bytes(), id.as_bytes()]).to_string()
     }
 
-    /// The message of an entry, where it stands.
+    /// Returns the message of an entry, if the entry is visible.
     fn visible_message<'e>(&self, entry: &'e Entry) -> Option<&'e Message> {
         entry.message().filter(|_| self.state.is_visible(entry.seq))
     }
 
-    /// Whether an entry comes after what the summary in force covers.
+    /// Whether an entry comes after those the current summary covers.
     fn is_after_summary(&self, seq: Seq) -> bool {
         let covers = self.summary.as_ref().map(|(covers, ..)| *covers);
         covers.is_some_and(|covers| seq > covers)
     }
 
-    /// What the summary in force says, as text.
+    /// Returns the current summary as text.
     fn summary_text(&self) -> Option<(Seq, String, Timestamp)> {
         let (covers, summary, at) = self.summary.as_ref()?;
         Some((*covers, summary_to_text(summary), *at))
     }
 }
 
-/// A summary as plain text.
+/// Renders a summary as plain text.
 pub fn summary_to_text(summary: &Summary) -> String {
     let lists = [
         ("Topics", &summary.topics),
@@ -121,7 +121,7 @@ pub fn summary_to_text(summary: &Summary) -> String {
     text
 }
 
-/// What is left of a block where a format has no place for it.
+/// Renders a block as text, for formats that do not support it.
 fn block_to_text(block: &Block) -> Option<String> {
     match block {
         Block::Text(text) => Some(text.clone()).filter(|text| !text.trim().is_empty()),
@@ -137,7 +137,7 @@ fn block_to_text(block: &Block) -> Option<String> {
     }
 }
 
-/// A picture's media type and bytes, where models take it.
+/// Returns the media type and bytes of an image, if models accept it.
 fn image_data<'b>(block: &'b Block, blobs: &'b Blobs) -> Option<(&'b str, &'b [u8])> {
     let Block::Attachment(file) = block else {
         return None;

@@ -1,21 +1,21 @@
-//! Calls and results, kept in pairs.
+//! Tracks tool calls without results, so that every call gets one.
 
 use throughline_model::{Content, Message, ToolResult};
 
-/// The calls that wait for their results.
+/// The calls that have no result yet.
 #[derive(Debug, Default)]
 pub(super) struct PendingToolCalls {
     open: Vec<String>,
 }
 
 impl PendingToolCalls {
-    /// Takes note of the calls in a message.
+    /// Adds the calls of a message.
     pub(super) fn add_calls(&mut self, content: &Content) {
         let ids = content.tool_calls().map(|call| call.id.clone());
         self.open.extend(ids);
     }
 
-    /// Whether a result answers a call that waits.
+    /// Removes the call that a result answers; returns whether there was one.
     pub(super) fn resolve(&mut self, result: &ToolResult) -> bool {
         match self.open.iter().position(|id| *id == result.call_id) {
             Some(place) => {
@@ -26,7 +26,7 @@ impl PendingToolCalls {
         }
     }
 
-    /// Results for the calls that are not answered and will not be, once this is said.
+    /// Takes results for the calls that remain unanswered before this message.
     pub(super) fn take_missing_before(&mut self, message: &Message) -> Vec<ToolResult> {
         match message.content.tool_results().next() {
             Some(_) => Vec::new(),
@@ -34,12 +34,12 @@ impl PendingToolCalls {
         }
     }
 
-    /// Results for the calls that were never answered.
+    /// Takes results for all unanswered calls.
     pub(super) fn take_missing(&mut self) -> Vec<ToolResult> {
         let open = std::mem::take(&mut self.open).into_iter();
         let missing = open.map(|call_id| ToolResult {
             call_id,
-            content: Content::text("No result was kept."),
+            content: Content::text("No result was recorded."),
             is_error: true,
         });
         missing.collect()

@@ -1,4 +1,4 @@
-//! pi's own format.
+//! Writes sessions in pi's format.
 
 use std::io::{self, Write};
 
@@ -11,7 +11,7 @@ use super::claude_code::{format_millis, wrap_object};
 use super::pending_tool_calls::PendingToolCalls;
 use super::{Blobs, ExportMetadata, SessionWriter, block_to_text, image_data};
 
-/// Writes a session as pi loads it.
+/// Writes a session that pi can load.
 #[derive(Debug)]
 pub struct PiWriter<W: Write> {
     out: W,
@@ -19,7 +19,7 @@ pub struct PiWriter<W: Write> {
     last: Option<String>,
     pending_calls: PendingToolCalls,
     begun: bool,
-    /// The first entry after what the summary covers.
+    /// The first entry after those the summary covers.
     first_kept: Option<String>,
     at: Timestamp,
     written: u64,
@@ -40,7 +40,7 @@ impl<W: Write> PiWriter<W> {
         }
     }
 
-    /// Where pi looks for it, below its `sessions` folder.
+    /// Returns the path below pi's `sessions` folder.
     pub fn default_path(head: &ExportMetadata) -> String {
         let folder = head.folder.trim_start_matches(['/', '\\']);
         let folder = folder.replace(['/', '\\', ':'], "-");
@@ -53,7 +53,7 @@ impl<W: Write> PiWriter<W> {
         self.out.write_all(b"\n")
     }
 
-    /// Writes an entry after the last one.
+    /// Writes an entry after the previous one.
     fn write_record(&mut self, type_of: &str, mut members: Value) -> io::Result<()> {
         self.written += 1;
         let id = format!("{:08x}", self.written);
@@ -188,7 +188,7 @@ impl<W: Write> PiWriter<W> {
     }
 }
 
-/// A block that is said or shown.
+/// Encodes a content block.
 fn block_to_json(block: &Block, blobs: &Blobs) -> Option<Value> {
     if let Some((media_type, bytes)) = image_data(block, blobs) {
         let data = STANDARD.encode(bytes);
@@ -221,7 +221,7 @@ impl<W: Write> SessionWriter for PiWriter<W> {
         self.write_missing_results(&missing)?;
         if let Some((_, text, at)) = self.metadata.summary_text() {
             self.at = self.at.max(at);
-            // It names the first entry that is kept; with none, one that is not there.
+            // The first entry that stays; if there is none, an id that does not exist.
             let kept = self.first_kept.clone().unwrap_or_else(|| "none".to_owned());
             let members = json!({
                 "summary": text,

@@ -1,4 +1,4 @@
-//! The layouts of the reference systems: whole documents, a few a session.
+//! Writes the layouts of the reference systems: a few whole documents per session.
 
 use std::collections::BTreeMap;
 
@@ -9,36 +9,36 @@ use throughline_model::{
 
 use super::ExportMetadata;
 
-/// A reference system's layout.
+/// The layout of a reference system.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Layout {
-    /// AIarmy: a folder of four documents.
+    /// AIarmy: a folder with four documents.
     AiArmy,
     /// The chat bot: one document for all users.
     Bot,
-    /// The agent CLI: a document and the index.
+    /// The agent CLI: a document and an index.
     AgentCli,
     /// dagent: five documents.
     Dagent,
 }
 
-/// A whole session, for documents that are written whole.
+/// A whole session, for formats that are written as whole documents.
 #[derive(Debug)]
 pub struct SessionExport {
-    /// What is known of it.
+    /// Header, info and state.
     pub metadata: ExportMetadata,
     /// Its entries.
     pub entries: Vec<Entry>,
-    /// What its agent keeps in mind.
+    /// The agent's working set.
     pub working: WorkingSet,
-    /// Its checkpoint as a document.
+    /// Its checkpoint.
     pub checkpoint: CheckpointView,
     /// Its context documents.
     pub documents: BTreeMap<String, Json>,
 }
 
 impl SessionExport {
-    /// The files of a layout: their names, below the folder of all sessions, and content.
+    /// Returns the files of a layout: paths below the folder of all sessions, and contents.
     pub fn files(&self, layout: Layout) -> Vec<(String, String)> {
         let files = match layout {
             Layout::AiArmy => self.aiarmy_files(),
@@ -56,7 +56,7 @@ impl SessionExport {
         written.collect()
     }
 
-    /// The messages that stand, each with its entry.
+    /// Returns the visible messages with their entries.
     fn visible_messages(&self) -> impl Iterator<Item = (&Entry, &Message)> {
         self.entries.iter().filter_map(|entry| {
             let shown = self.metadata.state.is_visible(entry.seq);
@@ -69,22 +69,22 @@ impl SessionExport {
     }
 
     fn aiarmy_files(&self) -> Vec<(String, Value)> {
-        let card = &self.metadata.info;
+        let info = &self.metadata.info;
         let messages: Vec<Value> = self
             .visible_messages()
             .map(|(_, message)| json!({"role": role_name(message), "content": content_to_text(&message.content)}))
             .collect();
         let context = self.documents.get("context");
         let context = context.and_then(|json| json.decode::<Value>().ok());
-        let created = card.created_at.to_string();
+        let created = info.created_at.to_string();
         let full = json!({"messages": messages, "context": context.unwrap_or_else(|| json!({}))});
-        let state = json!({"created_at": created, "tokens_used": card.tokens.total()});
+        let state = json!({"created_at": created, "tokens_used": info.tokens.total()});
         let metadata = json!({
             "session_id": self.id(),
             "created_at": created,
-            "last_updated": card.last_activity.to_string(),
+            "last_updated": info.last_activity.to_string(),
             "message_count": messages.len(),
-            "token_count": card.tokens.total(),
+            "token_count": info.tokens.total(),
         });
         let mut working = serde_json::to_value(&self.working).unwrap_or_default();
         if let Some(recent) = working["recent_messages"].as_array_mut() {
@@ -104,8 +104,8 @@ impl SessionExport {
     }
 
     fn bot_document(&self) -> Value {
-        let card = &self.metadata.info;
-        let key = card.key.as_ref().map(Key::as_str);
+        let info = &self.metadata.info;
+        let key = info.key.as_ref().map(Key::as_str);
         let user = key.and_then(|key| key.rsplit(':').next());
         let user = user.unwrap_or(self.id());
         let history: Vec<Value> = self
@@ -122,29 +122,29 @@ impl SessionExport {
         let number: Option<u64> = user.parse().ok();
         json!({user: {
             "user_id": number.map_or_else(|| json!(user), |number| json!(number)),
-            "created_at": card.created_at.to_string(),
-            "last_activity": card.last_activity.to_string(),
+            "created_at": info.created_at.to_string(),
+            "last_activity": info.last_activity.to_string(),
             "history": history,
-            "current_workspace": card.workspace,
+            "current_workspace": info.workspace,
         }})
     }
 
     fn agent_cli_files(&self) -> Vec<(String, Value)> {
-        let card = &self.metadata.info;
+        let info = &self.metadata.info;
         let messages: Vec<Value> = self
             .visible_messages()
             .map(|(_, message)| json!({"role": role_name(message), "content": content_to_text(&message.content)}))
             .collect();
         let metadata = json!({
             "id": self.id(),
-            "name": card.title(),
-            "description": card.description,
-            "createdAt": format_millis(card.created_at),
-            "lastActivityAt": format_millis(card.last_activity),
+            "name": info.title(),
+            "description": info.description,
+            "createdAt": format_millis(info.created_at),
+            "lastActivityAt": format_millis(info.last_activity),
             "messageCount": messages.len(),
-            "firstMessage": card.preview,
-            "provider": card.provider.as_deref().unwrap_or_default(),
-            "model": card.model.as_deref().unwrap_or_default(),
+            "firstMessage": info.preview,
+            "provider": info.provider.as_deref().unwrap_or_default(),
+            "model": info.model.as_deref().unwrap_or_default(),
         });
         let mut document = json!({"metadata": metadata, "messages": messages});
         let summary = self.documents.get("contextSummary");
@@ -154,7 +154,7 @@ impl SessionExport {
         let index = json!({
             "version": "1.0",
             "sessions": {self.id(): metadata},
-            "updatedAt": format_millis(card.last_activity),
+            "updatedAt": format_millis(info.last_activity),
         });
         vec![
             (format!("{}.json", self.id()), document),
@@ -163,14 +163,14 @@ impl SessionExport {
     }
 
     fn dagent_files(&self) -> Vec<(String, Value)> {
-        let card = &self.metadata.info;
-        let key = card.key.as_ref().map(Key::as_str);
+        let info = &self.metadata.info;
+        let key = info.key.as_ref().map(Key::as_str);
         let id = key
             .and_then(|key| key.strip_prefix("dagent:"))
             .unwrap_or(self.id());
         let name = |kind: &str| format!("{kind}_{id}.json");
         let covers = self.metadata.summary.as_ref().map(|(covers, ..)| *covers);
-        // The chat has what came after the checkpoint; the checkpoint has the rest.
+        // The chat has the messages after the checkpoint, which covers the others.
         let messages: Vec<(&Entry, &Message)> = self
             .visible_messages()
             .filter(|(entry, _)| covers.is_none_or(|covers| entry.seq > covers))
@@ -192,7 +192,7 @@ impl SessionExport {
                 written
             })
             .collect();
-        let agent = card.agent.as_ref().map(|agent| agent.name.as_str());
+        let agent = info.agent.as_ref().map(|agent| agent.name.as_str());
         let feature = id.split("-feature-").nth(1);
         let task = id.contains("-task-");
         let at =
@@ -202,9 +202,9 @@ impl SessionExport {
             "type": if task { "task" } else { "feature" },
             "agentType": agent.unwrap_or("dev"),
             "featureId": feature.unwrap_or(id),
-            "createdAt": format_millis(card.created_at),
-            "updatedAt": format_millis(card.last_activity),
-            "status": if card.status == Status::Archived { "archived" } else { "active" },
+            "createdAt": format_millis(info.created_at),
+            "updatedAt": format_millis(info.last_activity),
+            "status": if info.status == Status::Archived { "archived" } else { "active" },
             "files": {
                 "chat": name("chat"),
                 "checkpoint": name("checkpoint"),
@@ -212,15 +212,15 @@ impl SessionExport {
                 "agentDescription": name("agent-description"),
             },
             "stats": {
-                "totalMessages": card.messages,
-                "totalTokens": card.tokens.total(),
-                "totalCompactions": card.compactions,
-                "lastCompactionAt": card.last_compaction.map(format_millis),
+                "totalMessages": info.messages,
+                "totalTokens": info.tokens.total(),
+                "totalCompactions": info.compactions,
+                "lastCompactionAt": info.last_compaction.map(format_millis),
             },
         });
         let chat = json!({
             "messages": chat,
-            "totalMessages": card.messages,
+            "totalMessages": info.messages,
             "oldestMessageTimestamp": at(messages.first()),
             "newestMessageTimestamp": at(messages.last()),
         });
@@ -234,7 +234,7 @@ impl SessionExport {
         let description = document(
             "agent-description",
             json!({"agentType": agent.unwrap_or("dev"), "roleInstructions": "", "toolInstructions": "",
-                   "createdAt": format_millis(card.created_at)}),
+                   "createdAt": format_millis(info.created_at)}),
         );
         let checkpoint = serde_json::to_value(&self.checkpoint).unwrap_or_default();
         vec![
@@ -255,7 +255,7 @@ fn role_name(message: &Message) -> &'static str {
     message.role.as_str()
 }
 
-/// A message as these systems have it: text. What tools were asked and answered is told.
+/// Renders a message as text, including tool calls and results.
 fn content_to_text(content: &Content) -> String {
     use throughline_model::Block;
     let mut parts = Vec::new();

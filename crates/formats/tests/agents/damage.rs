@@ -1,5 +1,5 @@
-//! Files as they are found: with marks and line ends of other systems, with bytes that are no
-//! text, torn, and empty. What is sound in them is told all the same.
+//! Tests damaged files: byte-order marks, foreign line breaks, invalid UTF-8, truncation and
+//! empty files. What is valid in them is still read.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -10,7 +10,7 @@ use throughline_model::IncomingItem;
 
 use crate::rendered_records::{assert_storable, fixture, read_all, read_to_text, render_records};
 
-/// Formats of lines; a file of each.
+/// Line-based formats, with a file of each.
 const LINES: [(SourceFormat, &str); 6] = [
     (
         SourceFormat::ClaudeCode,
@@ -32,7 +32,7 @@ const LINES: [(SourceFormat, &str); 6] = [
     (SourceFormat::Goose, "goose/20250101_120000.jsonl"),
 ];
 
-/// Formats of documents; one of each, and a word that was said in it.
+/// Document formats, with a file of each and a word in it.
 const DOCUMENTS: [(SourceFormat, &str, &str); 10] = [
     (
         SourceFormat::Gemini,
@@ -66,7 +66,7 @@ const DOCUMENTS: [(SourceFormat, &str, &str); 10] = [
     ),
 ];
 
-/// The fixtures, to be damaged.
+/// A copy of the fixtures that tests can damage.
 struct FixtureCopy(tempfile::TempDir);
 
 impl FixtureCopy {
@@ -88,7 +88,7 @@ impl FixtureCopy {
         Self(folder)
     }
 
-    /// A file with what `change` makes of it.
+    /// Writes a file changed by `change`.
     fn write_changed(&self, name: &str, change: impl FnOnce(Vec<u8>) -> Vec<u8>) -> PathBuf {
         let path = self.0.path().join(name);
         let bytes = fs::read(fixture(name)).unwrap();
@@ -97,9 +97,9 @@ impl FixtureCopy {
     }
 }
 
-/// What is told but for what is wrong, which is told with its place.
-fn undamaged_lines(told: &str) -> Vec<&str> {
-    let lines = told.lines();
+/// Returns the lines that do not report damage.
+fn undamaged_lines(output: &str) -> Vec<&str> {
+    let lines = output.lines();
     lines
         .filter(|line| !line.trim_start().starts_with("damaged"))
         .collect()
@@ -142,11 +142,11 @@ fn a_line_that_is_no_text_is_reported_and_the_others_are_read() {
             all.extend(lines.flatten());
             all
         });
-        let told = read_all(agent, &path);
+        let output = read_all(agent, &path);
         let wrong = |incoming: &&IncomingItem| matches!(incoming, IncomingItem::Skipped(p) if p.damaged && p.position == 2);
-        assert_eq!(told.iter().filter(wrong).count(), 1, "{name}");
+        assert_eq!(output.iter().filter(wrong).count(), 1, "{name}");
         let count = |text: &str| undamaged_lines(text).len();
-        assert_eq!(count(&render_records(&told)), count(&expected), "{name}");
+        assert_eq!(count(&render_records(&output)), count(&expected), "{name}");
     }
 }
 
@@ -163,15 +163,15 @@ fn a_document_with_bytes_that_are_no_text_is_read_all_the_same() {
             bytes.insert(at.unwrap() + word.len(), 0xFF);
             bytes
         });
-        let told = read_to_text(agent, &path);
+        let output = read_to_text(agent, &path);
         assert!(
-            told.contains("is no text, and is replaced"),
-            "{name}: {told}"
+            output.contains("is not valid UTF-8 and was replaced"),
+            "{name}: {output}"
         );
         assert_eq!(
-            undamaged_lines(&told).len(),
+            undamaged_lines(&output).len(),
             undamaged_lines(&expected).len(),
-            "{name}: {told}"
+            "{name}: {output}"
         );
         fs::copy(fixture(name), path).unwrap();
     }
@@ -187,9 +187,9 @@ fn an_empty_file_has_nothing_in_it_and_is_no_failure() {
     ];
     for (agent, name) in LINES.into_iter().chain(documents).chain(others) {
         let path = copy.write_changed(name, |_| Vec::new());
-        let told = read_all(agent, &path);
+        let output = read_all(agent, &path);
         let entry = |incoming: &IncomingItem| matches!(incoming, IncomingItem::Entry(_));
-        assert!(!told.iter().any(entry), "{name}");
+        assert!(!output.iter().any(entry), "{name}");
     }
 }
 
@@ -198,7 +198,7 @@ fn a_document_that_breaks_off_is_refused_by_name() {
     let copy = FixtureCopy::new();
     for (agent, name, _) in DOCUMENTS {
         if agent == SourceFormat::ChatLoop {
-            // A transcript is written as it goes: a part of one is one.
+            // A transcript is written incrementally, so a truncated one is valid.
             continue;
         }
         let path = copy.write_changed(name, |bytes| bytes[..bytes.len() * 2 / 3].to_vec());
@@ -211,7 +211,7 @@ fn a_document_that_breaks_off_is_refused_by_name() {
     }
 }
 
-/// Puts a value in front of every array that has objects with a `type`, wherever it is.
+/// Inserts a value at the start of every array that has objects with a `type`.
 fn insert_block(value: &mut Value, block: &Value) -> usize {
     match value {
         Value::Array(list) => {
@@ -233,7 +233,7 @@ fn insert_block(value: &mut Value, block: &Value) -> usize {
     }
 }
 
-/// Blocks that are not objects with a `type`, or only pretend to be ours.
+/// Blocks that are not objects with a `type`, or that imitate ours.
 #[test]
 fn a_block_of_any_shape_can_be_stored() {
     let blocks = [
@@ -272,13 +272,13 @@ fn a_block_of_any_shape_can_be_stored() {
                     lines.collect::<Vec<_>>().join(&b'\n')
                 })
             });
-            // A document that is an array of records may be refused because of it.
-            let mut told = Vec::new();
+            // A document that is an array of records may be rejected because of it.
+            let mut output = Vec::new();
             let _ = read_source(agent, &path, None, &mut |incoming| {
-                told.push(incoming);
+                output.push(incoming);
                 true
             });
-            assert_storable(&told);
+            assert_storable(&output);
         }
         copy.write_changed(name, |bytes| bytes);
     }

@@ -1,4 +1,4 @@
-//! Formats of databases, with the tables their systems make.
+//! Tests database readers, with the tables that the systems create.
 
 use std::path::PathBuf;
 
@@ -9,7 +9,7 @@ use crate::rendered_records::{
     assert_storable, fixture, read_all, read_from, read_to_text, render_records,
 };
 
-/// A database made by the statements of a fixture.
+/// Creates a database from the statements of a fixture.
 fn create_database(name: &str, statements: &str) -> (tempfile::TempDir, PathBuf) {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join(name);
@@ -22,19 +22,19 @@ fn create_database(name: &str, statements: &str) -> (tempfile::TempDir, PathBuf)
 }
 
 macro_rules! golden {
-    ($name:literal, $told:expr) => {{
+    ($name:literal, $output:expr) => {{
         let mut settings = insta::Settings::clone_current();
         settings.set_prepend_module_to_snapshot(false);
         settings.set_omit_expression(true);
-        settings.bind(|| insta::assert_snapshot!($name, $told));
+        settings.bind(|| insta::assert_snapshot!($name, $output));
     }};
 }
 
 #[test]
 fn an_opencode_database_is_read_and_then_only_what_changed() {
     let (_folder, path) = create_database("opencode.db", "opencode.sql");
-    let (told, bookmark) = read_from(SourceFormat::OpenCode, &path, None);
-    golden!("opencode_database", render_records(&told));
+    let (output, bookmark) = read_from(SourceFormat::OpenCode, &path, None);
+    golden!("opencode_database", render_records(&output));
     Connection::open(&path)
         .unwrap()
         .execute_batch(
@@ -43,11 +43,11 @@ fn an_opencode_database_is_read_and_then_only_what_changed() {
                UPDATE session SET time_updated = 1735732999000 WHERE id = 'ses_2';"#,
         )
         .unwrap();
-    let (told, _) = read_from(SourceFormat::OpenCode, &path, bookmark.as_ref());
-    let told = render_records(&told);
+    let (output, _) = read_from(SourceFormat::OpenCode, &path, bookmark.as_ref());
+    let output = render_records(&output);
     assert!(
-        told.contains("\"More\"") && !told.contains("session ses_1 "),
-        "{told}"
+        output.contains("\"More\"") && !output.contains("session ses_1 "),
+        "{output}"
     );
 }
 
@@ -57,8 +57,8 @@ fn a_goose_database_is_read() {
     golden!("goose_database", read_to_text(SourceFormat::Goose, &path));
 }
 
-/// As Goose 1.52 writes them: the time and folder of each turn, what an answer cost, a compaction
-/// with its word to the model, and one before it that the next has hidden as well.
+/// As written by Goose 1.52: the time and folder of each turn, the usage of an answer, a
+/// compaction with its message for the model, and an earlier one that it hides.
 #[test]
 fn what_goose_tells_the_model_alone_is_no_compaction() {
     let (_folder, path) = create_database("sessions.db", "goose_alone.sql");
@@ -89,14 +89,18 @@ fn messages_of_llm_in_a_cycle_are_each_read_once() {
         .unwrap()
         .execute_batch(cycle)
         .unwrap();
-    let told = read_to_text(SourceFormat::Llm, &path);
-    for said in ["\"One\"", "\"Long text and more\"", "\"boom\""] {
-        assert_eq!(told.matches(said).count(), 1, "{said} in {told}");
+    let output = read_to_text(SourceFormat::Llm, &path);
+    for expected in ["\"One\"", "\"Long text and more\"", "\"boom\""] {
+        assert_eq!(
+            output.matches(expected).count(),
+            1,
+            "{expected} in {output}"
+        );
     }
-    assert!(told.contains("is its own ancestor"), "{told}");
+    assert!(output.contains("is its own ancestor"), "{output}");
 }
 
-/// Parts of a later version may be called as our blocks are.
+/// Parts of a newer version may have the same type names as our blocks.
 #[test]
 fn parts_of_llm_of_any_type_can_be_stored() {
     for kind in [

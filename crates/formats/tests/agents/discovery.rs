@@ -1,4 +1,4 @@
-//! Finding sources, and telling whose a file is.
+//! Tests source discovery and format detection.
 
 use std::path::Path;
 

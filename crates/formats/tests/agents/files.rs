@@ -1,4 +1,4 @@
-//! Formats of files.
+//! Tests readers of files.
 
 use std::io::Write as _;
 
@@ -10,11 +10,11 @@ macro_rules! golden {
     ($($test:ident: $agent:ident, $file:literal;)+) => {$(
         #[test]
         fn $test() {
-            let told = read_to_text(SourceFormat::$agent, &fixture($file));
+            let output = read_to_text(SourceFormat::$agent, &fixture($file));
             let mut settings = insta::Settings::clone_current();
             settings.set_prepend_module_to_snapshot(false);
             settings.set_omit_expression(true);
-            settings.bind(|| insta::assert_snapshot!(stringify!($test), told));
+            settings.bind(|| insta::assert_snapshot!(stringify!($test), output));
         }
     )+};
 }
@@ -43,9 +43,9 @@ golden! {
     dagent_session: Dagent, "dagent/session_pm-feature-auth.json";
 }
 
-/// Times of day without a zone depend on where the tests run, and are left out.
-fn without_times(told: &str) -> String {
-    let words = told.split(' ');
+/// Removes times of day, which depend on the machine's time zone.
+fn without_times(output: &str) -> String {
+    let words = output.split(' ');
     let words = words.filter(|word| !word.ends_with('Z') || !word.starts_with("20"));
     words.collect::<Vec<_>>().join(" ")
 }
@@ -55,24 +55,24 @@ fn aider_history() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join(".aider.chat.history.md");
     std::fs::copy(fixture("aider.chat.history.md"), &path).unwrap();
-    let told = without_times(&read_to_text(SourceFormat::Aider, &path));
-    let told = told.replace(&folder.path().display().to_string(), "/work/app");
+    let output = without_times(&read_to_text(SourceFormat::Aider, &path));
+    let output = output.replace(&folder.path().display().to_string(), "/work/app");
     let mut settings = insta::Settings::clone_current();
     settings.set_prepend_module_to_snapshot(false);
     settings.set_omit_expression(true);
-    settings.bind(|| insta::assert_snapshot!("aider_history", told));
+    settings.bind(|| insta::assert_snapshot!("aider_history", output));
 }
 
 #[test]
 fn chat_loop_transcript() {
-    let told = without_times(&read_to_text(
+    let output = without_times(&read_to_text(
         SourceFormat::ChatLoop,
         &fixture("chat_loop.md"),
     ));
     let mut settings = insta::Settings::clone_current();
     settings.set_prepend_module_to_snapshot(false);
     settings.set_omit_expression(true);
-    settings.bind(|| insta::assert_snapshot!("chat_loop_transcript", told));
+    settings.bind(|| insta::assert_snapshot!("chat_loop_transcript", output));
 }
 
 #[test]
@@ -92,7 +92,7 @@ fn a_compressed_rollout_tells_the_same() {
     );
 }
 
-/// A compressed file of so many blocks, each of which says one byte 128 KiB long.
+/// Creates a compressed file of blocks, each of which expands one byte to 128 KiB.
 fn zstd_bomb(byte: u8, blocks: usize) -> Vec<u8> {
     // The magic number, no size, a window of 128 KiB.
     let mut file = vec![0x28, 0xb5, 0x2f, 0xfd, 0x00, 0x38];
@@ -148,7 +148,7 @@ fn whatever_the_bytes_are_no_reader_panics() {
             file.write_all(bytes).unwrap();
             SourceFormat::detect(&path);
             for agent in SourceFormat::ALL {
-                // An error says what is wrong; a panic would fail the test.
+                // An error is fine; a panic would fail the test.
                 let _ = throughline_formats::read_source(agent, &path, None, &mut |_| true);
             }
         }

@@ -1,4 +1,4 @@
-//! Sources that grow: reading on from a bookmark tells what reading anew would have.
+//! Tests that reading a growing source from a cursor gives the same as reading it anew.
 
 use std::io::Write as _;
 
@@ -14,35 +14,36 @@ fn session_id(incoming: &IncomingItem) -> Option<String> {
     }
 }
 
-/// However a file is cut in two, both parts together tell what the whole does.
+/// Checks for every split of a file that both parts together read like the whole.
 fn assert_incremental_read_matches(agent: SourceFormat, name: &str, file: &str) {
     let whole = std::fs::read(fixture(name)).unwrap();
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join(file);
     std::fs::write(&path, &whole).unwrap();
-    let torn = |told: Vec<IncomingItem>| -> Vec<IncomingItem> {
+    let torn = |output: Vec<IncomingItem>| -> Vec<IncomingItem> {
         let incomplete = |incoming: &IncomingItem| matches!(incoming, IncomingItem::Skipped(p) if p.description == "the last line is not complete");
-        told.into_iter()
+        output
+            .into_iter()
             .filter(|incoming| !incomplete(incoming))
             .collect()
     };
     let expected = render_records(&torn(read_all(agent, &path)));
     for cut in (0..whole.len()).step_by(389) {
         std::fs::write(&path, &whole[..cut]).unwrap();
-        let (mut told, bookmark) = read_from(agent, &path, None);
+        let (mut output, bookmark) = read_from(agent, &path, None);
         let mut file = std::fs::OpenOptions::new()
             .append(true)
             .open(&path)
             .unwrap();
         file.write_all(&whole[cut..]).unwrap();
         let mut later = read_from(agent, &path, bookmark.as_ref()).0;
-        // The session it goes on in is told again.
-        let before = told.iter().rev().find_map(session_id);
+        // The current session is emitted again.
+        let before = output.iter().rev().find_map(session_id);
         if before.is_some() {
             assert_eq!(session_id(&later.remove(0)), before, "cut at {cut}");
         }
-        told.extend(later);
-        assert_eq!(render_records(&torn(told)), expected, "cut at {cut}");
+        output.extend(later);
+        assert_eq!(render_records(&torn(output)), expected, "cut at {cut}");
     }
 }
 
@@ -68,8 +69,10 @@ fn a_codex_rollout_may_be_read_while_it_is_written_but_for_figures() {
     let whole = std::fs::read_to_string(fixture(&format!("codex/{name}"))).unwrap();
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join(name);
-    let count = |told: &[IncomingItem]| {
-        let entries = told.iter().filter(|i| matches!(i, IncomingItem::Entry(_)));
+    let count = |output: &[IncomingItem]| {
+        let entries = output
+            .iter()
+            .filter(|i| matches!(i, IncomingItem::Entry(_)));
         entries.count()
     };
     std::fs::write(&path, &whole).unwrap();
@@ -77,10 +80,10 @@ fn a_codex_rollout_may_be_read_while_it_is_written_but_for_figures() {
     let ends: Vec<usize> = whole.match_indices('\n').map(|(at, _)| at + 1).collect();
     for cut in ends {
         std::fs::write(&path, &whole[..cut]).unwrap();
-        let (mut told, bookmark) = read_from(SourceFormat::Codex, &path, None);
+        let (mut output, bookmark) = read_from(SourceFormat::Codex, &path, None);
         std::fs::write(&path, &whole).unwrap();
-        told.extend(read_from(SourceFormat::Codex, &path, bookmark.as_ref()).0);
-        assert_eq!(count(&told), expected, "cut at {cut}");
+        output.extend(read_from(SourceFormat::Codex, &path, bookmark.as_ref()).0);
+        assert_eq!(count(&output), expected, "cut at {cut}");
     }
 }
 

@@ -1,5 +1,5 @@
-//! Every reader against files written as its system writes them, damage included: what is
-//! told of each is compared with a golden text.
+//! Tests every reader with files as its system writes them, including damaged ones; the
+//! results are compared with snapshots.
 
 #![allow(clippy::unwrap_used, reason = "tests")]
 

@@ -1,4 +1,4 @@
-//! What a reader tells, as text.
+//! Test helpers that read a source and render its items as text.
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -9,34 +9,34 @@ use throughline_model::{
     IncomingItem, IncomingOrigin, Message, Seq, StoredEntry, Timestamp, encode_payload,
 };
 
-/// A fixture's path.
+/// Returns the path of a fixture.
 pub(crate) fn fixture(name: &str) -> PathBuf {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR"));
     folder.join("tests/agents/fixtures").join(name)
 }
 
-/// Everything that is told of a source.
+/// Reads all items of a source.
 pub(crate) fn read_all(agent: SourceFormat, path: &Path) -> Vec<IncomingItem> {
     read_from(agent, path, None).0
 }
 
-/// What is told from a bookmark on, and the next bookmark.
+/// Reads the items from a cursor on; also returns the next cursor.
 pub(crate) fn read_from(
     agent: SourceFormat,
     path: &Path,
     bookmark: Option<&SourceCursor>,
 ) -> (Vec<IncomingItem>, Option<SourceCursor>) {
-    let mut told = Vec::new();
+    let mut output = Vec::new();
     let next = read_source(agent, path, bookmark, &mut |incoming| {
-        told.push(incoming);
+        output.push(incoming);
         true
     });
-    (told, next.unwrap())
+    (output, next.unwrap())
 }
 
-/// Checks that every entry that was read can be stored, and is decoded as it was read.
-pub(crate) fn assert_storable(told: &[IncomingItem]) {
-    for incoming in told {
+/// Checks that every entry can be stored and decodes to the same value.
+pub(crate) fn assert_storable(output: &[IncomingItem]) {
+    for incoming in output {
         if let IncomingItem::Entry(entry) = incoming
             && let ImportEvent::Body(body) = &entry.event
         {
@@ -52,14 +52,14 @@ pub(crate) fn assert_storable(told: &[IncomingItem]) {
     }
 }
 
-/// The same as text.
+/// Reads all items of a source and renders them as text.
 pub(crate) fn read_to_text(agent: SourceFormat, path: &Path) -> String {
     render_records(&read_all(agent, path))
 }
 
-pub(crate) fn render_records(told: &[IncomingItem]) -> String {
+pub(crate) fn render_records(output: &[IncomingItem]) -> String {
     let mut text = String::new();
-    for incoming in told {
+    for incoming in output {
         match incoming {
             IncomingItem::Session(session) => {
                 let _ = write!(text, "session {}", session.id);
@@ -136,7 +136,7 @@ fn entry_text(text: &mut String, entry: &IncomingEntry) {
     let _ = writeln!(text, "  [{id}]{at}{author} {what}");
 }
 
-/// Digests are long and say nothing.
+/// Shortens digests, which are long and meaningless.
 fn shorten_digest(place: &str) -> String {
     match place.split_once(':') {
         Some((kind, digest)) if digest.len() == 64 => format!("{kind}:…"),

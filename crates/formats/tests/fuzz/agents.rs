@@ -1,4 +1,4 @@
-//! Readers of files, a target an agent.
+//! Fuzz targets for file readers, one per format.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -10,7 +10,7 @@ use throughline_fuzz::{Case, Choices, Input, Target, fuzz};
 use crate::properties::{assert_garbage_reported, check};
 use crate::{corpus, fixtures};
 
-/// A file that is changed, and the source that it is part of.
+/// A file to mutate, and the source it belongs to.
 struct Document {
     file: &'static str,
     source: &'static str,
@@ -24,7 +24,7 @@ const fn part_of(file: &'static str, source: &'static str) -> Document {
     Document { file, source }
 }
 
-/// Fixtures of one agent, in a folder of their own where they can be changed.
+/// Fixtures of one format, in a folder where they can be changed.
 struct Sources {
     agent: SourceFormat,
     documents: Vec<Document>,
@@ -63,11 +63,11 @@ impl Sources {
         let Document { file, source } = &self.documents[input.case];
         let changed = self.folder.path().join(file);
         fs::write(&changed, &input.bytes).unwrap();
-        let told = check(self.agent, &self.folder.path().join(source));
-        if let Some(told) = told
+        let output = check(self.agent, &self.folder.path().join(source));
+        if let Some(output) = output
             && Path::new(file).extension().is_some_and(|it| it == "jsonl")
         {
-            assert_garbage_reported(&input.bytes, &told);
+            assert_garbage_reported(&input.bytes, &output);
         }
         fs::copy(fixtures().join(file), changed).unwrap();
     }
@@ -150,7 +150,7 @@ fn compress(bytes: &[u8]) -> Vec<u8> {
     ruzstd::encoding::compress_to_vec(bytes, level)
 }
 
-/// Changes what is packed, or the packed bytes.
+/// Mutates the compressed bytes, or the decompressed content.
 fn mutate_compressed(
     document: Vec<u8>,
     others: &[Vec<u8>],

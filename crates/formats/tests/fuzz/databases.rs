@@ -1,4 +1,4 @@
-//! Readers of databases, a target an agent: rows, tables and pages are changed.
+//! Fuzz targets for database readers, one per format: mutates rows, tables and pages.
 
 use std::fs;
 use std::path::Path;
@@ -11,7 +11,7 @@ use throughline_fuzz::{Case, Choices, Input, Target, fuzz, mutate};
 use crate::properties::check;
 use crate::{corpus, fixtures};
 
-/// The bytes of a database made by the statements of a fixture.
+/// Returns the bytes of a database created from the statements of a fixture.
 fn create_database(statements: &str) -> Vec<u8> {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("made.db");
@@ -23,7 +23,7 @@ fn create_database(statements: &str) -> Vec<u8> {
     fs::read(path).unwrap()
 }
 
-/// Changes a row or a table, or else a page.
+/// Mutates a row, a table or a page.
 fn mutate_database(document: Vec<u8>, others: &[Vec<u8>], by: &mut Choices<'_>) -> Option<Vec<u8>> {
     if by.one_in(5)? {
         return mutate::pages::<512>(document, others, by);
@@ -31,7 +31,7 @@ fn mutate_database(document: Vec<u8>, others: &[Vec<u8>], by: &mut Choices<'_>) 
     let folder = tempfile::tempdir().ok()?;
     let path = folder.path().join("changed.db");
     fs::write(&path, &document).ok()?;
-    // A database that is broken already stays as it is.
+    // A database that is already broken stays as it is.
     let _ = mutate_row(&path, by);
     fs::read(path).ok()
 }
@@ -66,7 +66,7 @@ fn mutate_row(path: &Path, by: &mut Choices<'_>) -> Option<()> {
         1 => format!("ALTER TABLE {table} DROP COLUMN \"{column}\""),
         2 if by.one_in(4)? => format!("DROP TABLE {table}"),
         3 => {
-            // Another row's value: an id that is there twice, or leads back.
+            // The value of another row: a duplicate id, or one that creates a cycle.
             let other = by.below(count)?;
             format!(
                 "UPDATE OR REPLACE {table} SET \"{column}\" = (SELECT \"{}\" FROM {table} LIMIT 1 OFFSET {other}) \
@@ -87,7 +87,7 @@ fn mutate_row(path: &Path, by: &mut Choices<'_>) -> Option<()> {
     database.execute_batch(&sql).ok()
 }
 
-/// Texts that mean something in one column or another, to us or to them.
+/// Values that are meaningful in some column.
 const WORDS: &[&str] = &[
     "",
     "user",

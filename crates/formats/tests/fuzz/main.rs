@@ -1,6 +1,6 @@
-//! Fuzz targets: the readers of every agent's sessions, and of our own formats.
+//! Fuzz targets: the readers of other systems' sessions and of our own formats.
 //!
-//! The documents are the fixtures of `tests/agents` and what is kept in `corpus/`. `cargo xtask fuzz`
+//! The inputs are the fixtures of `tests/agents` and the files in `corpus/`. `cargo xtask fuzz`
 //! runs the same targets for longer.
 
 #![allow(clippy::unwrap_used, reason = "a test")]
@@ -12,7 +12,7 @@ mod properties;
 
 use std::path::{Path, PathBuf};
 
-/// Inputs that failed once, and others that are not fixtures.
+/// The folder of inputs that failed once, and of others that are not fixtures.
 fn corpus() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fuzz/corpus")
 }

@@ -1,4 +1,4 @@
-//! Our own formats: what is read and written again reads the same.
+//! Fuzz targets for our own formats: what is read and written again reads the same.
 
 use std::fs;
 
@@ -27,7 +27,7 @@ fn header() -> SessionHeader {
     SessionHeader::new("s1".parse().unwrap(), Timestamp::UNIX_EPOCH)
 }
 
-/// A few entries in a chain.
+/// Creates a few chained entries.
 fn entries() -> Vec<StoredEntry> {
     let new = |seq: u8, body: Option<Body>| {
         let id = EntryId::from_bytes([seq; 16]);
@@ -69,7 +69,7 @@ fn write_log(items: &[LogItem]) -> Vec<u8> {
                 LogWriter::new(&mut log, birth, *head, digest).unwrap();
             }
             other => {
-                // The writer wants a session first; entries are lines of their own.
+                // The writer needs a session first; entries are separate lines.
                 let mut writer = LogWriter::new(Vec::new(), &header(), Seq(0), &GENESIS).unwrap();
                 match other {
                     LogItem::Entry(entry) => writer.write_entry(entry).unwrap(),
@@ -85,7 +85,7 @@ fn write_log(items: &[LogItem]) -> Vec<u8> {
     log
 }
 
-/// The items of a log; every line that is not blank is an item or an error.
+/// Returns the items of a log; every non-blank line is an item or an error.
 fn read_items(log: &[u8]) -> Vec<LogItem> {
     let mut reader = LogItems::new(log);
     let read: Vec<_> = reader.by_ref().map(Result::unwrap).collect();

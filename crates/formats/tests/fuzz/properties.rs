@@ -1,4 +1,4 @@
-//! What holds for every source, whatever is in it.
+//! Properties that hold for every source, whatever it contains.
 
 use std::collections::HashSet;
 use std::path::Path;
@@ -9,15 +9,15 @@ use throughline_model::{
     Timestamp, encode_payload,
 };
 
-/// Reads a source. What cannot be read at all is an error that names it.
+/// Reads a source. If it cannot be read at all, the error must name it.
 pub(crate) fn read(agent: SourceFormat, path: &Path) -> Option<Vec<IncomingItem>> {
-    let mut told = Vec::new();
+    let mut output = Vec::new();
     let read = read_source(agent, path, None, &mut |incoming| {
-        told.push(incoming);
+        output.push(incoming);
         true
     });
     match read {
-        Ok(_) => Some(told),
+        Ok(_) => Some(output),
         Err(error @ (ReadError::Io { .. } | ReadError::WrongFormat { .. })) => {
             assert!(error.to_string().contains(path.to_str().unwrap()));
             None
@@ -26,19 +26,19 @@ pub(crate) fn read(agent: SourceFormat, path: &Path) -> Option<Vec<IncomingItem>
     }
 }
 
-/// Reads a source and checks everything that was told.
+/// Reads a source and checks everything that was emitted.
 pub(crate) fn check(agent: SourceFormat, path: &Path) -> Option<Vec<IncomingItem>> {
     let _ = SourceFormat::detect(path);
-    let told = read(agent, path);
+    let output = read(agent, path);
     assert_eq!(
-        told,
+        output,
         read(agent, path),
         "reading it again tells something else"
     );
-    let told = told?;
+    let output = output?;
     let mut blobs = HashSet::new();
     let mut within = false;
-    for incoming in &told {
+    for incoming in &output {
         match incoming {
             IncomingItem::Session(_) => within = true,
             IncomingItem::Blob(bytes) => {
@@ -56,10 +56,10 @@ pub(crate) fn check(agent: SourceFormat, path: &Path) -> Option<Vec<IncomingItem
             IncomingItem::Skipped(passed) => assert!(!passed.description.is_empty()),
         }
     }
-    Some(told)
+    Some(output)
 }
 
-/// What is told can be stored, and reads as it was told.
+/// Checks that an entry can be stored and reads back the same.
 pub(crate) fn assert_round_trips(body: &Body, author: Option<&str>) {
     let payload = encode_payload(body, author, None, None).expect("it can be encoded");
     let id = EntryId::from_bytes([1; 16]);
@@ -71,16 +71,16 @@ pub(crate) fn assert_round_trips(body: &Body, author: Option<&str>) {
     assert_eq!(decoded.author.as_deref(), author);
 }
 
-/// The bytes of every attachment came before it.
+/// Checks that the bytes of every attachment came before it.
 fn assert_blobs_precede(content: &Content, blobs: &HashSet<Digest>) {
     for file in content.attachments() {
         assert!(blobs.contains(&file.blob), "{file:?} has no bytes");
     }
 }
 
-/// Every line that is no JSON is told as damaged, under its number.
-pub(crate) fn assert_garbage_reported(bytes: &[u8], told: &[IncomingItem]) {
-    let places: HashSet<u64> = told
+/// Checks that every line that is not JSON is reported as damaged, with its number.
+pub(crate) fn assert_garbage_reported(bytes: &[u8], output: &[IncomingItem]) {
+    let places: HashSet<u64> = output
         .iter()
         .filter_map(|incoming| match incoming {
             IncomingItem::Skipped(passed) => Some(passed.position),

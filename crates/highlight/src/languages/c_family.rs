@@ -1,4 +1,4 @@
-//! Languages that look like C.
+//! C and languages with similar syntax.
 
 use super::super::language::LanguageFeature::{
     CapitalizedNames, CharLiterals, Directives, Macros, NestedComments, RegexLiterals,

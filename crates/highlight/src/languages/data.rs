@@ -1,4 +1,4 @@
-//! Languages of keys and values.
+//! Data and configuration formats.
 
 use super::super::language::LanguageFeature::{
     CapitalizedNames, CaseInsensitive, MultiWordKeys, Sections, SpacedComments,
@@ -25,7 +25,7 @@ pub(super) static LANGUAGES: &[Language] = &[
                 ..Quote::single_line("'")
             },
         ],
-        // An apostrophe amid a word quotes nothing.
+        // An apostrophe within a word is not a quote.
         word_chars: "-./'",
         sigils: "&*!",
         separator: Some(':'),

@@ -1,4 +1,4 @@
-//! Languages of expressions.
+//! Functional languages.
 
 use super::super::language::LanguageFeature::{CapitalizedNames, CharLiterals, NestedComments};
 use super::super::language::{Language, Quote};

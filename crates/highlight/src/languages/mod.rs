@@ -1,4 +1,4 @@
-//! The languages that are highlighted.
+//! Definitions of the supported languages.
 
 mod c_family;
 mod data;

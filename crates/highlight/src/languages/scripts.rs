@@ -1,4 +1,4 @@
-//! Languages with few brackets.
+//! Scripting languages and SQL.
 
 use super::super::language::LanguageFeature::{
     CapitalizedNames, CaseInsensitive, Heredocs, NestedComments, RegexLiterals,

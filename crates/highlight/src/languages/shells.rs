@@ -1,4 +1,4 @@
-//! What is typed at a prompt, and files of such commands.
+//! Shells, and files made of commands.
 
 use super::super::language::LanguageFeature::{
     CaseInsensitive, Commands, Heredocs, MultiWordKeys, SpacedComments,

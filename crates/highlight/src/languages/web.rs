@@ -1,4 +1,4 @@
-//! Languages of pages.
+//! Markup and style languages.
 
 use super::super::language::{Language, LexerKind, Quote};
 

@@ -1,4 +1,4 @@
-//! The front matter of a Markdown file.
+//! Parses the YAML front matter of a Markdown file.
 
 use std::collections::BTreeMap;
 
@@ -9,10 +9,10 @@ use super::AgentFileError;
 
 type Members = BTreeMap<String, Spanned<Value>>;
 
-/// The line that begins and ends the front matter.
+/// The line that starts and ends the front matter.
 const FENCE: &str = "---";
 
-/// The front matter and what stands below; none where it has no end.
+/// Splits a file into front matter and body; `None` if the front matter is not closed.
 fn split_front_matter(text: &str) -> Option<(&str, &str)> {
     let mut lines = text.split_inclusive('\n');
     let first = lines.next().unwrap_or_default();
@@ -44,36 +44,36 @@ fn parse_members(matter: &str, path: &str) -> Result<Members, AgentFileError> {
     })
 }
 
-/// What the parser said, without what it says to programmers.
-fn simplify_error(told: &str) -> String {
-    let why = told.lines().next().unwrap_or_default();
-    // Its place in the front matter is not its place in the file.
+/// Turns a message of the YAML parser into one for users.
+fn simplify_error(message: &str) -> String {
+    let why = message.lines().next().unwrap_or_default();
+    // The parser's line number is relative to the front matter, not to the file.
     let why = why.split(" at line ").next().unwrap_or_default();
     if let Some(key) = why.strip_prefix("duplicate mapping key: ") {
         let key = key.split(',').next().unwrap_or_default();
-        return format!("{key} is there twice");
+        return format!("{key} is set twice");
     }
     if why == "expected mapping start" {
-        return "write a name, a colon and a value on each line".to_owned();
+        return "write `name: value` on each line".to_owned();
     }
     why.to_owned()
 }
 
-/// A line of the file, from one of the front matter.
+/// Converts a line number of the front matter to one of the file.
 fn to_file_line(in_matter: u64) -> usize {
     usize::try_from(in_matter)
         .unwrap_or(usize::MAX)
         .saturating_add(1)
 }
 
-/// The members of the front matter that nobody has asked for yet.
+/// The fields of the front matter that have not been taken yet.
 pub(super) struct FrontMatter<'a> {
     path: &'a str,
     members: Members,
 }
 
 impl<'a> FrontMatter<'a> {
-    /// The front matter of the file at `path`, and what stands below it.
+    /// Parses the file at `path`; returns its front matter and its body.
     pub(super) fn parse<'t>(
         text: &'t str,
         path: &'a str,
@@ -90,17 +90,17 @@ impl<'a> FrontMatter<'a> {
         &self,
         at: &Spanned<Value>,
         key: &'static str,
-        wanted: &'static str,
+        expected: &'static str,
     ) -> AgentFileError {
         AgentFileError::Value {
             path: self.path.to_owned(),
             line: to_file_line(at.referenced.line()),
             key,
-            expected: wanted,
+            expected,
         }
     }
 
-    /// A text; none where there is nothing.
+    /// Takes a string field; `None` if it is absent or empty.
     pub(super) fn take_text(
         &mut self,
         key: &'static str,
@@ -112,11 +112,11 @@ impl<'a> FrontMatter<'a> {
             Value::Null => Ok(None),
             Value::String(text) if text.trim().is_empty() => Ok(None),
             Value::String(text) => Ok(Some(text.trim().to_owned())),
-            _ => Err(self.invalid_value(&found, key, "a text")),
+            _ => Err(self.invalid_value(&found, key, "a string")),
         }
     }
 
-    /// A text, or a list of them.
+    /// Takes a field that is a string or a list of strings.
     pub(super) fn take_texts(&mut self, key: &'static str) -> Result<Vec<String>, AgentFileError> {
         let is_list = self
             .members
@@ -130,7 +130,7 @@ impl<'a> FrontMatter<'a> {
                     path,
                     line,
                     key,
-                    expected: "a text or a list of texts",
+                    expected: "a string or a list of strings",
                 },
                 other => other,
             };
@@ -144,7 +144,7 @@ impl<'a> FrontMatter<'a> {
             .iter()
             .map(|item| item.as_str().map(|text| text.trim().to_owned()))
             .collect();
-        texts.ok_or_else(|| self.invalid_value(&found, key, "a text or a list of texts"))
+        texts.ok_or_else(|| self.invalid_value(&found, key, "a string or a list of strings"))
     }
 
     pub(super) fn into_unknown(self) -> BTreeMap<String, (usize, Value)> {

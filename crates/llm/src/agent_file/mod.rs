@@ -1,4 +1,4 @@
-//! Agents' files: Markdown that says what an agent is, with YAML above it.
+//! Agent files: Markdown that defines an agent's role, with YAML front matter.
 //!
 //! ```
 //! use throughline_llm::AgentFile;
@@ -8,7 +8,7 @@
 //! assert_eq!((agent.name.as_str(), agent.describe().as_str()), ("reviewer", "You review code."));
 //! ```
 //!
-//! Invariant: what is not understood is told, with its line, and never guessed at.
+//! Invariant: what cannot be parsed is reported with its line, never guessed.
 
 mod agent_paths;
 mod front_matter;
@@ -23,67 +23,67 @@ use front_matter::FrontMatter;
 
 pub use agent_paths::{agent_candidates, agent_folders};
 
-/// What an agent's file says.
+/// A parsed agent file.
 #[derive(Clone, Debug, PartialEq)]
 pub struct AgentFile {
-    /// What the agent is called; the file's name where it does not say.
+    /// Name of the agent; defaults to the name of the file.
     pub name: String,
-    /// What it is for, for people.
+    /// What the agent is for, shown to users.
     pub description: Option<String>,
-    /// The model, as a spec.
+    /// The model spec.
     pub model: Option<String>,
-    /// Who is to serve it.
+    /// The model's provider.
     pub provider: Option<String>,
-    /// Where to reach the provider.
+    /// Base URL of the provider.
     pub base_url: Option<String>,
-    /// The policy that requests are made by.
+    /// The context policy.
     pub policy: Option<String>,
-    /// How to use tools, item by item.
+    /// Instructions for using tools, one per item.
     pub tools: Vec<String>,
-    /// What it is and does: everything below the front matter.
+    /// The agent's role: everything below the front matter.
     pub role: String,
-    /// What else it says, and on which line.
+    /// Unknown fields, with their lines.
     pub unknown: BTreeMap<String, (usize, Value)>,
-    /// The file.
+    /// Path of the file.
     pub path: String,
 }
 
-/// What is wrong with an agent's file.
+/// What is wrong with an agent file.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum AgentFileError {
-    /// The front matter does not end.
-    #[error("{path}, line 1: the front matter has no end: close it with a line of ---")]
+    /// The front matter is not closed.
+    #[error("{path}, line 1: the front matter is not closed: end it with a line of ---")]
     Unclosed {
         /// The file.
         path: String,
     },
-    /// The front matter is no YAML.
+    /// The front matter is not valid YAML.
     #[error("{path}, line {line}: {why}")]
     Yaml {
         /// The file.
         path: String,
-        /// Where in it.
+        /// The line, counted from 1.
         line: usize,
         /// What is wrong.
         why: String,
     },
-    /// A value is not what it should be.
-    #[error("{path}, line {line}: {key} has to be {expected}")]
+    /// A field has the wrong type.
+    #[error("{path}, line {line}: {key} must be {expected}")]
     Value {
         /// The file.
         path: String,
-        /// Where in it.
+        /// The line, counted from 1.
         line: usize,
-        /// Of what.
+        /// The field.
         key: &'static str,
-        /// What it should be.
+        /// The expected type.
         expected: &'static str,
     },
 }
 
 impl AgentFile {
-    /// Reads the text of the file at `path`.
+    /// Parses the text of the file at `path`.
     pub fn parse(text: &str, path: &str) -> Result<Self, AgentFileError> {
         let (mut front, role) = FrontMatter::parse(text, path)?;
         let stem = Path::new(path)
@@ -93,7 +93,7 @@ impl AgentFile {
         Ok(Self {
             name: name.unwrap_or_else(|| stem.unwrap_or_default().into_owned()),
             description: front.take_text("description")?,
-            // As others write it for the model that is in use anyway.
+            // Other agents write `inherit` for the model already in use.
             model: front.take_text("model")?.filter(|model| model != "inherit"),
             provider: front.take_text("provider")?,
             base_url: front.take_text("base_url")?,
@@ -105,7 +105,7 @@ impl AgentFile {
         })
     }
 
-    /// What a model is told of the agent: its role, then how to use tools.
+    /// Returns the agent's part of the system prompt: its role, then the tool instructions.
     pub fn describe(&self) -> String {
         let tools = match self.tools.as_slice() {
             [] => String::new(),
@@ -116,13 +116,13 @@ impl AgentFile {
             }
         };
         let parts = [self.role.as_str(), tools.as_str()];
-        let said: Vec<&str> = parts.into_iter().filter(|part| !part.is_empty()).collect();
-        said.join("\n\n")
+        let parts: Vec<&str> = parts.into_iter().filter(|part| !part.is_empty()).collect();
+        parts.join("\n\n")
     }
 
-    /// The model that is wanted.
+    /// Returns the model spec.
     pub fn model_spec(&self) -> Result<ModelSpec, SpecError> {
-        let wanted = match (&self.provider, &self.model) {
+        let spec = match (&self.provider, &self.model) {
             (None, Some(model)) => ModelSpec::parse(model)?,
             (provider, model) => ModelSpec {
                 provider: provider.clone(),
@@ -131,18 +131,16 @@ impl AgentFile {
             },
         };
         Ok(ModelSpec {
-            base_url: self.base_url.clone().or(wanted.base_url.clone()),
-            ..wanted
+            base_url: self.base_url.clone().or(spec.base_url.clone()),
+            ..spec
         })
     }
 
-    /// A word on each thing that means nothing.
+    /// Returns a warning for each unknown field.
     pub fn warnings(&self) -> Vec<String> {
         self.unknown
             .iter()
-            .map(|(key, (line, _))| {
-                format!("{}, line {line}: `{key}` means nothing here", self.path)
-            })
+            .map(|(key, (line, _))| format!("{}, line {line}: unknown field `{key}`", self.path))
             .collect()
     }
 }

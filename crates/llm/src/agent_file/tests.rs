@@ -1,3 +1,5 @@
+//! Tests of agent files: parsing, errors, and where they are searched for.
+
 use std::path::PathBuf;
 
 use super::*;
@@ -32,9 +34,9 @@ fn an_agent_is_its_front_matter_and_its_role() {
         agent.describe(),
         "You review code.\n\nBe kind.\n\n# Tools\n\n- Run the tests before you answer.\n- Never push."
     );
-    let wanted = agent.model_spec().unwrap();
+    let spec = agent.model_spec().unwrap();
     assert_eq!(
-        (wanted.provider, wanted.model.as_deref()),
+        (spec.provider, spec.model.as_deref()),
         (None, Some("claude-opus-5-5"))
     );
 }
@@ -45,7 +47,7 @@ fn what_means_nothing_is_kept_and_reported() {
     assert_eq!(agent.unknown["color"], (9, Value::from("green")));
     assert_eq!(
         agent.warnings(),
-        ["agents/reviewer.md, line 9: `color` means nothing here"]
+        ["agents/reviewer.md, line 9: unknown field `color`"]
     );
 }
 
@@ -85,37 +87,34 @@ fn tools_may_be_one_text() {
 #[test]
 fn a_provider_and_its_model_may_stand_apart() {
     let text = "---\nprovider: openrouter\nmodel: openai/gpt-4o\nbase_url: http://h/v1\n---\n";
-    let wanted = parse(text).unwrap().model_spec().unwrap();
-    assert_eq!(wanted.provider.as_deref(), Some("openrouter"));
-    assert_eq!(wanted.model.as_deref(), Some("openai/gpt-4o"));
-    assert_eq!(wanted.base_url.as_deref(), Some("http://h/v1"));
+    let spec = parse(text).unwrap().model_spec().unwrap();
+    assert_eq!(spec.provider.as_deref(), Some("openrouter"));
+    assert_eq!(spec.model.as_deref(), Some("openai/gpt-4o"));
+    assert_eq!(spec.base_url.as_deref(), Some("http://h/v1"));
 }
 
 #[test]
 fn an_error_says_where() {
-    for (text, told) in [
-        ("---\nname: x\n", "line 1: the front matter has no end"),
+    for (text, expected) in [
+        ("---\nname: x\n", "line 1: the front matter is not closed"),
         (
             "---\nname: x\nmodel: [a]\n---\n",
-            "line 3: model has to be a text",
+            "line 3: model must be a string",
         ),
         (
             "---\n\ntools: {a: 1}\n---\n",
-            "line 3: tools has to be a text or a list of texts",
+            "line 3: tools must be a string or a list of strings",
         ),
         (
             "---\ntools: [1]\n---\n",
-            "line 2: tools has to be a text or a list of texts",
+            "line 2: tools must be a string or a list of strings",
         ),
-        (
-            "---\nname: x\nname: y\n---\n",
-            "line 3: name is there twice",
-        ),
+        ("---\nname: x\nname: y\n---\n", "line 3: name is set twice"),
         ("---\nname: \"x\n---\n", "line "),
-        ("---\njust words\n---\n", "line 2: write a name, a colon"),
+        ("---\njust words\n---\n", "line 2: write `name: value`"),
     ] {
         let error = parse(text).unwrap_err().to_string();
-        let begins = format!("agents/reviewer.md, {told}");
+        let begins = format!("agents/reviewer.md, {expected}");
         assert!(error.starts_with(&begins), "{error}");
         assert!(!error.contains('\n'), "{error}");
     }

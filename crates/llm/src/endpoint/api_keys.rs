@@ -1,33 +1,33 @@
-//! The file that keys are kept in: a line a provider, `anthropic = "sk-…"`.
+//! The API key file: one line per provider, `anthropic = "sk-…"`.
 //!
-//! Invariant: no error quotes the file, since any part of it may be a key.
+//! Invariant: errors never quote the file's content, since any part of it may be a key.
 
 use std::collections::BTreeMap;
 
 use crate::Secret;
 
-/// The keys of a file.
+/// The keys in an API key file.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ApiKeys {
-    /// The file, as a person knows it.
+    /// Path of the file, as shown to the user.
     pub(super) path: String,
     keys: BTreeMap<String, Secret>,
 }
 
-/// What is wrong with a file of keys.
+/// What is wrong with an API key file.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ApiKeysError {
-    /// It is not what it should be.
-    #[error("{path}, line {line}: write a provider, an equals sign and its key in quotes")]
+    /// A line cannot be parsed.
+    #[error("{path}, line {line}: expected a provider and its key in quotes: provider = \"key\"")]
     Line {
         /// The file.
         path: String,
-        /// Where in it.
+        /// The line, counted from 1.
         line: usize,
     },
-    /// Others can read it.
-    #[error("{path} can be read by others: run `chmod 600 {path}`")]
+    /// Other users can read it.
+    #[error("{path} is readable by other users: run `chmod 600 {path}`")]
     ReadableByOthers {
         /// The file.
         path: String,
@@ -35,7 +35,7 @@ pub enum ApiKeysError {
 }
 
 impl ApiKeys {
-    /// Reads the text of a file, which is called `path` in what a person is told.
+    /// Parses the text of a key file; `path` is used in error messages.
     pub fn parse(text: &str, path: &str) -> Result<Self, ApiKeysError> {
         let mut keys = BTreeMap::new();
         for (at, line) in text.lines().enumerate() {
@@ -43,7 +43,7 @@ impl ApiKeys {
                 path: path.to_owned(),
                 line: at + 1,
             };
-            // Line by line, so that an error can say where without saying what.
+            // Parse line by line, so that an error names the line without quoting it.
             let line: toml::Table = line.parse().map_err(|_| refused())?;
             for (provider, key) in line {
                 let key = key.as_str().and_then(Secret::new).ok_or_else(refused)?;
@@ -60,13 +60,13 @@ impl ApiKeys {
         })
     }
 
-    /// The key for a provider.
+    /// Returns the key for a provider.
     pub fn get(&self, provider: &str) -> Option<&Secret> {
         self.keys.get(provider)
     }
 }
 
-/// Refuses a file of keys whose Unix `mode` lets others read it.
+/// Rejects a key file whose Unix `mode` lets other users read it.
 pub fn check_key_file_mode(mode: u32, path: &str) -> Result<(), ApiKeysError> {
     let by_others = mode & 0o077;
     if by_others == 0 {

@@ -1,12 +1,12 @@
-//! Addresses as people write them, made whole.
+//! Completes a base URL entered by a user.
 
 use super::EndpointError;
 use crate::ApiProtocol;
 
-/// An address with a scheme, a path and a slash at its end.
+/// Returns the URL with a scheme, a path and a trailing slash.
 ///
-/// `127.0.0.1:11434`, `http://localhost:8080` and `https://host/api/v1` all will do. Where
-/// there is no path, the wire's usual one is meant.
+/// Accepts `127.0.0.1:11434`, `http://localhost:8080` and `https://host/api/v1`. Without a
+/// path, the protocol's default path is added.
 pub(super) fn complete_url(text: &str, wire: ApiProtocol) -> Result<String, EndpointError> {
     let text = text.trim();
     let refused = || EndpointError::InvalidUrl(text.to_owned());
@@ -16,7 +16,7 @@ pub(super) fn complete_url(text: &str, wire: ApiProtocol) -> Result<String, Endp
     if !matches!(scheme, "http" | "https") || !is_plain || path.contains(char::is_whitespace) {
         return Err(refused());
     }
-    // What listens everywhere is reached here.
+    // A server that listens on all interfaces is reached on loopback.
     let host = match host.strip_prefix("0.0.0.0") {
         Some(port) => format!("127.0.0.1{port}"),
         None => host.to_owned(),
@@ -28,7 +28,7 @@ pub(super) fn complete_url(text: &str, wire: ApiProtocol) -> Result<String, Endp
         ApiProtocol::Gemini => "v1beta",
     };
     let path = path.trim_matches('/');
-    // Anthropic's own addresses leave the version out, whatever stands before it.
+    // Anthropic base URLs omit the version, even behind a path prefix.
     let path = match (path, wire) {
         ("", _) => version.to_owned(),
         (path, ApiProtocol::Anthropic) if path.rsplit('/').next() != Some(version) => {

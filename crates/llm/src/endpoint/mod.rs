@@ -1,11 +1,11 @@
-//! Which model to talk to, and how to reach it.
+//! Resolves which model to use and how to reach it.
 //!
-//! What is [`Wanted`] comes in layers: a flag, the agent's file, the configuration. The
-//! keys come from the environment or from a file that nobody else can read. Where
-//! nothing is wanted, whatever the environment offers is taken; where it offers nothing
-//! there is no [`Connection`], and the program works offline.
+//! A [`ModelSpec`] is merged from layers: a flag, the agent file, the configuration. Keys
+//! come from the environment or from a file that only its owner can read. Without a spec,
+//! the first provider configured in the environment is used; without one of those there is
+//! no [`ModelEndpoint`], and the program works offline.
 //!
-//! The environment is handed in; nothing here reads it.
+//! The environment is passed in; nothing here reads it.
 
 mod api_keys;
 mod base_url;
@@ -20,95 +20,95 @@ use vendor::Vendor;
 pub use api_keys::{ApiKeys, ApiKeysError, check_key_file_mode};
 pub use model_spec::{ModelSpec, SpecError};
 
-/// How a model is reached.
+/// How to reach a model.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ModelEndpoint {
-    /// Who serves it: `anthropic`, `openai`, `ollama`…
+    /// The provider: `anthropic`, `openai`, `ollama`…
     pub provider: String,
-    /// What the provider calls it.
+    /// The provider's name for the model.
     pub model: String,
-    /// The address that the wire's paths are put after, with a slash at its end.
+    /// Base URL of the API, with a trailing slash.
     pub base_url: String,
-    /// The key, where one is needed.
+    /// The API key, if one is needed.
     pub key: Option<Secret>,
-    /// Where the key came from, or would come from: a variable's name, or a file.
+    /// Where the key came from, or is expected: the name of a variable, or a file.
     pub key_source: Option<String>,
-    /// What is spoken there.
+    /// The API protocol.
     pub protocol: ApiProtocol,
-    /// How many tokens the model takes in all, where known.
+    /// The model's context window in tokens, if known.
     pub window: Option<u64>,
 }
 
 impl ModelEndpoint {
-    /// The encoding that is nearest to the model's.
+    /// Returns the token encoding closest to the model's.
     pub fn encoding(&self) -> Encoding {
         Encoding::for_model(&self.model)
     }
 
-    /// What an answer cost in dollars, where prices are known.
+    /// Returns the cost of an answer in dollars, if prices are known.
     pub fn cost(&self, usage: &Usage) -> Option<f64> {
         model_catalog::cost(&self.provider, &self.model, usage)
     }
 }
 
-/// What is wanted cannot be had.
+/// Why a model spec cannot be resolved to an endpoint.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum EndpointError {
-    /// Nobody by this name is known, and there is no address either.
-    #[error("{0:?} is not a provider: use one of {known}, or give its address", known = vendor::names())]
+    /// The provider is unknown and no base URL was given.
+    #[error("unknown provider {0:?}: use one of {known}, or set base_url", known = vendor::names())]
     UnknownProvider(String),
-    /// The model's name does not tell whose it is.
-    #[error("who serves {0:?}? write provider/model: {known}", known = vendor::names())]
+    /// The provider cannot be derived from the model's name.
+    #[error("cannot tell which provider serves {0:?}: write provider/model with one of {known}", known = vendor::names())]
     UnknownModelProvider(String),
-    /// There is no default for this provider.
-    #[error("which model of {0}? write {0}/MODEL")]
+    /// The provider has no default model.
+    #[error("no model given for {0}: write {0}/MODEL")]
     MissingModel(String),
-    /// There is no key.
-    #[error("there is no key for {provider}: set {variable}")]
+    /// There is no API key for the provider.
+    #[error("no API key for {provider}: set {variable}")]
     MissingKey {
-        /// For whom.
+        /// The provider.
         provider: String,
         /// The variable to set.
         variable: String,
     },
-    /// It has no model that turns texts into vectors, or not in a way that is known here.
+    /// The provider has no embeddings, or none that are supported.
     #[error(
-        "{0} has no embeddings here: use openai/text-embedding-3-small, ollama/MODEL, or base_url=… model=…"
+        "{0} embeddings are not supported: use openai/text-embedding-3-small, ollama/MODEL, or base_url=… model=…"
     )]
     NoEmbeddings(String),
-    /// The address is not one.
-    #[error("{0:?} is not an address: write http://HOST:PORT/v1")]
+    /// The base URL is not valid.
+    #[error("{0:?} is not a valid URL: write http://HOST:PORT/v1")]
     InvalidUrl(String),
 }
 
-/// Reads one variable of the environment.
+/// Looks up an environment variable.
 pub type EnvLookup<'a> = &'a dyn Fn(&str) -> Option<String>;
 
-/// How to reach what is wanted; none where nothing is wanted and nothing is at hand.
+/// Resolves a spec to an endpoint; `None` if nothing is specified and nothing configured.
 pub fn resolve_endpoint(
-    wanted: &ModelSpec,
+    spec: &ModelSpec,
     keys: &ApiKeys,
     environment: EnvLookup<'_>,
 ) -> Result<Option<ModelEndpoint>, EndpointError> {
     let found = |variable: &str| environment(variable).filter(|text| !text.trim().is_empty());
-    let vendor = match wanted.vendor()? {
+    let vendor = match spec.vendor()? {
         Some(vendor) => vendor,
-        None if wanted.base_url.is_some() => &vendor::COMPATIBLE,
+        None if spec.base_url.is_some() => &vendor::COMPATIBLE,
         None => match find_available_vendor(keys, &found) {
             Some(vendor) => vendor,
             None => {
-                return match &wanted.model {
+                return match &spec.model {
                     Some(model) => Err(EndpointError::UnknownModelProvider(model.clone())),
                     None => Ok(None),
                 };
             }
         },
     };
-    build_endpoint(wanted, vendor, keys, &found).map(Some)
+    build_endpoint(spec, vendor, keys, &found).map(Some)
 }
 
-/// The first for whom there is a key, or an address where none is needed.
+/// Returns the first provider with a key, or with a base URL if it needs no key.
 fn find_available_vendor(keys: &ApiKeys, found: EnvLookup<'_>) -> Option<&'static Vendor> {
     let has_key = |vendor: &&Vendor| {
         vendor
@@ -122,25 +122,25 @@ fn find_available_vendor(keys: &ApiKeys, found: EnvLookup<'_>) -> Option<&'stati
                     .iter()
                     .any(|name| found(name).is_some()))
     };
-    let is_kept = |vendor: &&Vendor| keys.get(vendor.name).is_some();
+    let has_stored_key = |vendor: &&Vendor| keys.get(vendor.name).is_some();
     let mut vendors = vendor::VENDORS.iter();
     vendors
         .clone()
         .find(has_key)
-        .or_else(|| vendors.find(is_kept))
+        .or_else(|| vendors.find(has_stored_key))
 }
 
 fn build_endpoint(
-    wanted: &ModelSpec,
+    spec: &ModelSpec,
     vendor: &'static Vendor,
     keys: &ApiKeys,
     found: EnvLookup<'_>,
 ) -> Result<ModelEndpoint, EndpointError> {
-    let name = wanted.provider.clone().map_or_else(
+    let name = spec.provider.clone().map_or_else(
         || vendor.name.to_owned(),
         |named| vendor::find_vendor(&named).map_or(named, |vendor| vendor.name.to_owned()),
     );
-    let address = wanted.base_url.clone().or_else(|| {
+    let address = spec.base_url.clone().or_else(|| {
         let mut variables = vendor.address_variables.iter();
         variables.find_map(|variable| found(variable))
     });
@@ -149,21 +149,21 @@ fn build_endpoint(
         (None, Some(default)) => default.to_owned(),
         (None, None) => return Err(EndpointError::UnknownProvider(name)),
     };
-    let (key, key_from) = find_key(wanted, vendor, &name, keys, found);
-    // An address of one's own may well be open.
+    let (key, key_from) = find_key(spec, vendor, &name, keys, found);
+    // A custom server may not need a key.
     if key.is_none() && vendor.needs_key && address.is_none() {
         return Err(EndpointError::MissingKey {
             provider: name,
             variable: key_from.unwrap_or_default(),
         });
     }
-    let model = wanted
+    let model = spec
         .model
         .clone()
         .or(vendor.default_model.map(str::to_owned));
     let model = model.ok_or_else(|| EndpointError::MissingModel(name.clone()))?;
     let wire = vendor.protocol_for(&model, address.is_none());
-    let window = wanted
+    let window = spec
         .window
         .or_else(|| model_catalog::context_window(&model));
     Ok(ModelEndpoint {
@@ -177,15 +177,15 @@ fn build_endpoint(
     })
 }
 
-/// The key and where it is from, or should be from.
+/// Returns the key and its source, or where it is expected.
 fn find_key(
-    wanted: &ModelSpec,
+    spec: &ModelSpec,
     vendor: &Vendor,
     name: &str,
     keys: &ApiKeys,
     found: EnvLookup<'_>,
 ) -> (Option<Secret>, Option<String>) {
-    if let Some(key) = &wanted.key {
+    if let Some(key) = &spec.key {
         return (Some(key.clone()), None);
     }
     for variable in vendor.key_variables {

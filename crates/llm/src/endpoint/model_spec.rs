@@ -1,31 +1,31 @@
-//! What model is wanted, as far as somebody said.
+//! A model specification, as given by a flag, an agent file or the configuration.
 //!
-//! A spec is `provider/model`, a provider, a model whose name tells whose it is, or
+//! A spec is `provider/model`, a provider, a model whose name implies its provider, or
 //! `provider=… model=… base_url=…`.
 
 use super::EndpointError;
 use super::vendor::{self, Vendor};
 use crate::Secret;
 
-/// What model is wanted, as far as somebody said.
+/// A possibly partial model specification.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ModelSpec {
-    /// Who is to serve it.
+    /// The provider.
     pub provider: Option<String>,
-    /// Which model.
+    /// The model.
     pub model: Option<String>,
-    /// Where to reach the provider.
+    /// Base URL of the provider.
     pub base_url: Option<String>,
-    /// The key for it.
+    /// The API key.
     pub key: Option<Secret>,
-    /// How many tokens the model takes, where its name does not tell.
+    /// The context window in tokens, if it is not known from the model's name.
     pub window: Option<u64>,
 }
 
-/// A spec that makes no sense.
+/// A spec that cannot be parsed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "{part:?} in {spec:?} says nothing: write provider/model, or provider=… model=… base_url=…"
+    "cannot parse {part:?} in {spec:?}: write provider/model, or provider=… model=… base_url=…"
 )]
 pub struct SpecError {
     spec: String,
@@ -33,7 +33,7 @@ pub struct SpecError {
 }
 
 impl ModelSpec {
-    /// Reads a spec.
+    /// Parses a spec.
     pub fn parse(spec: &str) -> Result<Self, SpecError> {
         let spec = spec.trim();
         let refused = |part: &str| SpecError {
@@ -46,13 +46,13 @@ impl ModelSpec {
         if !spec.contains('=') {
             return Ok(Self::from_name(spec));
         }
-        let mut wanted = Self::default();
+        let mut parsed = Self::default();
         for part in spec.split([' ', ',']).filter(|part| !part.is_empty()) {
             let (key, value) = part.split_once('=').ok_or_else(|| refused(part))?;
             let slot = match key {
-                "provider" => &mut wanted.provider,
-                "model" => &mut wanted.model,
-                "base_url" => &mut wanted.base_url,
+                "provider" => &mut parsed.provider,
+                "model" => &mut parsed.model,
+                "base_url" => &mut parsed.base_url,
                 _ => return Err(refused(part)),
             };
             if value.is_empty() || slot.is_some() {
@@ -60,14 +60,14 @@ impl ModelSpec {
             }
             *slot = Some(value.to_owned());
         }
-        // `model=openai/gpt-5` alone is the short form at length.
+        // `model=openai/gpt-5` alone means the same as `openai/gpt-5`.
         Ok(
-            match (wanted.provider.as_deref(), wanted.model.as_deref()) {
+            match (parsed.provider.as_deref(), parsed.model.as_deref()) {
                 (None, Some(model)) => Self {
-                    base_url: wanted.base_url.clone(),
+                    base_url: parsed.base_url.clone(),
                     ..Self::from_name(model)
                 },
-                _ => wanted,
+                _ => parsed,
             },
         )
     }
@@ -89,14 +89,13 @@ impl ModelSpec {
         }
     }
 
-    /// Fills what was not said from a layer below.
+    /// Fills unset fields from the layer below.
     ///
-    /// A layer that speaks of another provider has nothing to add: its model, its
-    /// address and its key are of no use here.
+    /// A layer for a different provider is ignored: its model, URL and key do not apply.
     #[must_use]
     pub fn with_fallback(self, below: Self) -> Self {
-        let whose = |wanted: &Self| wanted.vendor().ok().flatten().map(|vendor| vendor.name);
-        let named = |wanted: &Self| wanted.provider.clone().filter(|_| whose(wanted).is_none());
+        let whose = |layer: &Self| layer.vendor().ok().flatten().map(|vendor| vendor.name);
+        let named = |layer: &Self| layer.provider.clone().filter(|_| whose(layer).is_none());
         let differ = match (whose(&self), whose(&below)) {
             (Some(ours), Some(theirs)) => ours != theirs,
             _ => named(&self).is_some() && named(&self) != named(&below),
@@ -113,12 +112,12 @@ impl ModelSpec {
         }
     }
 
-    /// Whose model it is, as far as can be told.
+    /// Returns the provider, as far as it can be determined.
     pub(super) fn vendor(&self) -> Result<Option<&'static Vendor>, EndpointError> {
         match (&self.provider, &self.model) {
             (Some(provider), _) => match vendor::find_vendor(provider) {
                 Some(vendor) => Ok(Some(vendor)),
-                // Somebody unknown, at an address, is taken to be compatible.
+                // An unknown provider with a base URL is assumed to be OpenAI-compatible.
                 None if self.base_url.is_some() => Ok(None),
                 None => Err(EndpointError::UnknownProvider(provider.clone())),
             },

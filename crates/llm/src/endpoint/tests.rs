@@ -1,23 +1,22 @@
+//! Tests of how a model endpoint is resolved from specs, keys and the environment.
+
 use super::*;
 
-fn resolve(
-    variables: &[(&str, &str)],
-    wanted: &str,
-) -> Result<Option<ModelEndpoint>, EndpointError> {
-    resolve_with_keys(variables, wanted, "")
+fn resolve(variables: &[(&str, &str)], spec: &str) -> Result<Option<ModelEndpoint>, EndpointError> {
+    resolve_with_keys(variables, spec, "")
 }
 
 fn resolve_with_keys(
     variables: &[(&str, &str)],
-    wanted: &str,
+    spec: &str,
     keys: &str,
 ) -> Result<Option<ModelEndpoint>, EndpointError> {
-    let wanted = match wanted {
+    let spec = match spec {
         "" => ModelSpec::default(),
         spec => ModelSpec::parse(spec).unwrap(),
     };
     let keys = ApiKeys::parse(keys, "keys.toml").unwrap();
-    resolve_endpoint(&wanted, &keys, &|name| {
+    resolve_endpoint(&spec, &keys, &|name| {
         let found = variables.iter().find(|(variable, _)| *variable == name);
         found.map(|(_, value)| (*value).to_owned())
     })
@@ -103,15 +102,15 @@ fn a_spec_says_who_and_what() {
 
 #[test]
 fn an_error_names_what_to_do() {
-    let told = |spec| resolve(&[], spec).unwrap_err().to_string();
+    let message = |spec| resolve(&[], spec).unwrap_err().to_string();
     assert_eq!(
-        told("openai/gpt-5"),
-        "there is no key for openai: set OPENAI_API_KEY"
+        message("openai/gpt-5"),
+        "no API key for openai: set OPENAI_API_KEY"
     );
-    assert!(told("my-model").contains("provider/model"));
-    assert!(told("provider=acme").contains("anthropic, openai"));
-    assert_eq!(told("xai"), "there is no key for xai: set XAI_API_KEY");
-    assert!(told("model=m base_url=ftp://x").contains("http://HOST:PORT/v1"));
+    assert!(message("my-model").contains("provider/model"));
+    assert!(message("provider=acme").contains("anthropic, openai"));
+    assert_eq!(message("xai"), "no API key for xai: set XAI_API_KEY");
+    assert!(message("model=m base_url=ftp://x").contains("http://HOST:PORT/v1"));
 }
 
 #[test]

@@ -1,28 +1,28 @@
-//! Who serves models, and what there is to know about each.
+//! The table of known providers: their protocols, URLs, variables and default models.
 
 use crate::ApiProtocol;
 
-/// Somebody who serves models.
+/// A known provider.
 #[derive(Debug)]
 pub(crate) struct Vendor {
     pub(crate) name: &'static str,
-    /// Other names people use.
+    /// Other names for it.
     aliases: &'static [&'static str],
-    /// How names of its own models begin.
+    /// Prefixes of its model names.
     prefixes: &'static [&'static str],
     pub(crate) protocol: ApiProtocol,
     pub(crate) base_url: Option<&'static str>,
-    /// Variables that may hold a key, the usual one first.
+    /// Variables that may hold its key, the usual one first.
     pub(crate) key_variables: &'static [&'static str],
-    /// Variables that may hold another address.
+    /// Variables that may hold another base URL.
     pub(crate) address_variables: &'static [&'static str],
     pub(crate) needs_key: bool,
     pub(crate) default_model: Option<&'static str>,
 }
 
 impl Vendor {
-    /// What is spoken for a model. OpenAI itself speaks Responses for its newer ones;
-    /// whoever is compatible with it speaks Chat.
+    /// Returns the protocol for a model. OpenAI itself serves its newer models with Responses;
+    /// compatible servers use Chat Completions.
     pub(crate) fn protocol_for(&self, model: &str, at_home: bool) -> ApiProtocol {
         let is_newer = |model: &str| {
             let version = model.strip_prefix("gpt-").unwrap_or_default();
@@ -35,7 +35,7 @@ impl Vendor {
     }
 }
 
-/// Any server that is compatible with OpenAI's.
+/// Any OpenAI-compatible server.
 pub(crate) const COMPATIBLE: Vendor = Vendor {
     name: "compatible",
     aliases: &[
@@ -55,7 +55,7 @@ pub(crate) const COMPATIBLE: Vendor = Vendor {
     default_model: None,
 };
 
-/// Those who are known, in the order they are looked for.
+/// The known providers, in the order they are tried.
 pub(crate) const VENDORS: [Vendor; 9] = [
     Vendor {
         name: "anthropic",
@@ -160,7 +160,7 @@ pub(crate) const VENDORS: [Vendor; 9] = [
     },
 ];
 
-/// The one by this name.
+/// Finds a provider by name or alias.
 pub(crate) fn find_vendor(name: &str) -> Option<&'static Vendor> {
     let name = name.trim().to_ascii_lowercase();
     VENDORS
@@ -169,7 +169,7 @@ pub(crate) fn find_vendor(name: &str) -> Option<&'static Vendor> {
         .find(|vendor| vendor.name == name || vendor.aliases.contains(&name.as_str()))
 }
 
-/// The one whose model this must be.
+/// Finds the provider of a model by its name.
 pub(crate) fn find_vendor_by_model(model: &str) -> Option<&'static Vendor> {
     VENDORS.iter().find(|vendor| {
         let mut prefixes = vendor.prefixes.iter();
@@ -177,7 +177,7 @@ pub(crate) fn find_vendor_by_model(model: &str) -> Option<&'static Vendor> {
     })
 }
 
-/// Their names, for a person.
+/// Lists the providers' names for messages.
 pub(crate) fn names() -> String {
     VENDORS.map(|vendor| vendor.name).join(", ")
 }

@@ -1,45 +1,45 @@
-//! A statement, and what it is compared by.
+//! A candidate statement for the summary, with the terms it is compared by.
 
 use super::classify::{Classification, Speaker, StatementKind};
 use super::cues::{Cue, CueMatch};
 use super::lexicon::{Term, Word};
 
-/// A statement that may go into a summary, or that settles another.
+/// A statement that may be selected, or that supersedes another.
 #[derive(Clone, Debug)]
 pub(super) struct Candidate {
     pub(super) text: String,
     pub(super) classification: Option<Classification>,
     pub(super) speaker: Speaker,
-    /// The message it was said in; 0 is the previous summary.
+    /// Index of its message; 0 is the previous summary.
     pub(super) message_index: usize,
-    /// How old: 0 for the oldest of the previous summary, 1 for what was said last.
+    /// Recency: 0 for the oldest item of the previous summary, 1 for the last message.
     pub(super) recency: f64,
     pub(super) terms: Vec<Term>,
-    /// Its first terms, in order: what it is about.
+    /// Its first terms, in order: its subject.
     pub(super) lead_terms: Vec<Term>,
     pub(super) specific_terms: Vec<Term>,
     pub(super) value_terms: Vec<Term>,
     pub(super) specificity: f64,
-    /// Whether it has a path, an address, a code or an identifier in it.
+    /// Whether it contains a path, URL, code or identifier.
     pub(super) has_identifier: bool,
     pub(super) mentions: u32,
-    /// How many statements its message made.
+    /// Number of statements in its message.
     pub(super) statements_in_message: u32,
     pub(super) is_tool_output: bool,
-    /// What it says no longer holds.
+    /// Terms of what it declares no longer valid.
     pub(super) rejected_terms: Vec<Term>,
     pub(super) effect: Effect,
     pub(super) is_current: bool,
 }
 
-/// What a statement does to earlier ones.
+/// How a statement affects earlier ones.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Effect {
-    /// Something said before no longer holds.
+    /// An earlier statement is no longer valid.
     pub(super) reverses: bool,
-    /// A task is no longer wanted.
+    /// A task is cancelled.
     pub(super) cancels: bool,
-    /// A blocker is gone.
+    /// A blocker is resolved.
     pub(super) unblocks: bool,
 }
 
@@ -49,7 +49,7 @@ impl Candidate {
     }
 }
 
-/// The terms after "instead of" and its like, up to the end of the phrase.
+/// Returns the terms after "instead of" and similar phrases, up to the end of the phrase.
 pub(super) fn find_rejected_terms(
     words: &[Word<'_>],
     hits: &[CueMatch],
@@ -69,7 +69,7 @@ pub(super) fn find_rejected_terms(
     sort_dedup(terms)
 }
 
-/// Without the words that only greet what was said before.
+/// Removes leading filler words that only respond to the previous message.
 pub(super) fn strip_filler(text: &str) -> &str {
     const FILLERS: &[&str] = &[
         "okay",
@@ -115,7 +115,7 @@ pub(super) fn strip_filler(text: &str) -> &str {
     text
 }
 
-/// "Paper or email?"
+/// Whether the text is an either-or question, such as "Paper or email?"
 pub(super) fn is_choice_question(text: &str) -> bool {
     text.ends_with('?') && text.contains(" or ")
 }

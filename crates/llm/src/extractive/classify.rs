@@ -1,4 +1,4 @@
-//! What a statement is: a decision, a task, something done, a fact.
+//! Classifies statements as decisions, tasks, completed work, facts and so on.
 
 use super::cues::{Cue, CueMatch, is_noncommittal_verb, is_one_off_verb, is_request_verb};
 use super::lexicon::Word;
@@ -7,7 +7,7 @@ use super::syntax_cues::{
     is_directive, is_named_assignment, is_replacement, score_completion, score_request,
 };
 
-/// What a statement is.
+/// The kind of a statement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum StatementKind {
     Decision,
@@ -19,17 +19,17 @@ pub(super) enum StatementKind {
     Fact,
 }
 
-/// Who speaks.
+/// Who made a statement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Speaker {
     User,
     Agent,
     System,
-    /// The previous summary, which has chosen already.
+    /// The previous summary, whose items are already selected.
     PreviousSummary,
 }
 
-/// A statement as it is looked at.
+/// A statement with the features it is classified by.
 pub(super) struct Statement<'a> {
     pub(super) text: &'a str,
     pub(super) words: &'a [Word<'a>],
@@ -37,23 +37,23 @@ pub(super) struct Statement<'a> {
     pub(super) speaker: Speaker,
     pub(super) marker: Option<ListMarker>,
     pub(super) section: Option<Section>,
-    /// How much in it is specific.
+    /// How specific it is.
     pub(super) specificity: f64,
     /// Whether it answers an either-or question.
     pub(super) answers_choice: bool,
 }
 
-/// What a statement was found to be.
+/// The classification of a statement.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Classification {
     pub(super) kind: StatementKind,
     pub(super) strength: f64,
-    /// A request that an answer of "done" settles.
+    /// Whether an answer of "done" completes it.
     pub(super) is_request: bool,
 }
 
 impl Classification {
-    /// Nothing that was asked for.
+    /// A classification that is not a request.
     pub(super) fn new(kind: StatementKind, strength: f64) -> Self {
         Self {
             kind,
@@ -63,7 +63,7 @@ impl Classification {
     }
 }
 
-/// Says what a statement is, if it is anything worth keeping.
+/// Classifies a statement; `None` if it is not worth including.
 pub(super) fn classify(look: &Statement<'_>) -> Option<Classification> {
     match look.marker {
         Some(ListMarker::Checked) => return Some(Classification::new(StatementKind::Done, 1.0)),
@@ -88,7 +88,7 @@ pub(super) fn classify(look: &Statement<'_>) -> Option<Classification> {
         }
     };
     for hit in look.cues {
-        // What comes after "if", "once" or "not" did not happen.
+        // What follows "if", "once" or "not" did not happen.
         let real = unreal.is_none_or(|unreal| hit.start < unreal);
         match hit.cue {
             Cue::Decision if real || hit.strength > 0.9 && !is_hypothetical(look) => {
@@ -104,8 +104,8 @@ pub(super) fn classify(look: &Statement<'_>) -> Option<Classification> {
             Cue::Blocker => offer(StatementKind::Blocker, hit.strength, false),
             Cue::Done if real => offer(StatementKind::Done, hit.strength - 0.1, false),
             Cue::Fact => {
-                let told = look.speaker == Speaker::Agent;
-                let strength = hit.strength - if told { 0.3 } else { 0.1 };
+                let by_agent = look.speaker == Speaker::Agent;
+                let strength = hit.strength - if by_agent { 0.3 } else { 0.1 };
                 offer(StatementKind::Fact, strength, false);
             }
             _ => {}
@@ -123,7 +123,7 @@ pub(super) fn classify(look: &Statement<'_>) -> Option<Classification> {
     if look.answers_choice {
         offer(StatementKind::Decision, 0.6, false);
     }
-    // Somebody by name who will do it.
+    // A named person who will do it.
     if is_named_assignment(look) {
         offer(StatementKind::Task, 0.85, false);
     }
@@ -133,14 +133,14 @@ pub(super) fn classify(look: &Statement<'_>) -> Option<Classification> {
             StatementKind::Fact,
             score_plain_fact(look),
         )),
-        // Whatever else a person says is worth more than an empty place.
+        // Other statements of the user still rank above nothing.
         _ if look.speaker == Speaker::User => Some(Classification::new(StatementKind::Fact, 0.0)),
         _ => None,
     }
 }
 
-/// How much a fact matters that nothing but its figures or names speaks for: what a
-/// person says of their own affairs more than what anybody could have looked up.
+/// Scores a fact that has no cue but its figures or names. The user's statements about
+/// their own situation score higher than general knowledge.
 fn score_plain_fact(look: &Statement<'_>) -> f64 {
     const OWN: &[&str] = &[
         "our", "my", "we", "i", "we're", "we've", "i'm", "us", "me", "your",
@@ -184,7 +184,7 @@ fn classify_by_section(look: &Statement<'_>) -> Option<Classification> {
     Some(Classification::new(kind, strength))
 }
 
-/// Talk about talking, unless something is decided in the same breath.
+/// Whether a statement is only about the conversation, and decides nothing.
 fn is_small_talk(look: &Statement<'_>) -> bool {
     let talk = look
         .cues
@@ -210,7 +210,7 @@ fn is_hypothetical(look: &Statement<'_>) -> bool {
     })
 }
 
-/// "Let's look", "we'll see": nothing is decided.
+/// Whether nothing is decided: "let's look", "we'll see".
 fn is_noncommittal(look: &Statement<'_>, hit: &CueMatch) -> bool {
     let next = look.words.get(hit.end);
     hit.strength < 0.9 && next.is_some_and(|word| is_noncommittal_verb(&word.lower))
@@ -234,7 +234,7 @@ fn score_task(look: &Statement<'_>, hit: &CueMatch) -> (f64, bool) {
         };
     }
     match look.speaker {
-        // An agent does what it announces in the same breath.
+        // An agent carries out what it announces in the same message.
         Speaker::Agent if promise => (0.0, false),
         Speaker::Agent => (hit.strength - 0.15, false),
         Speaker::System => (0.0, false),

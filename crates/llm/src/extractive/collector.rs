@@ -1,4 +1,4 @@
-//! Everything that was said, as items that may go into a summary.
+//! Collects the candidate statements of a conversation.
 
 use std::collections::HashMap;
 
@@ -15,29 +15,29 @@ use super::specifics::find_specifics;
 use super::topics::PhraseCounts;
 use crate::summary_files::ratio;
 
-/// Lines of a program's output that one message may put forward.
+/// Maximum number of failure lines taken from the output in one message.
 const MAX_FAILURES: usize = 2;
 
-/// What was found in a conversation.
+/// The candidates collected from a conversation.
 #[derive(Default)]
 pub(super) struct CandidateCollector {
     pub(super) items: Vec<Candidate>,
     pub(super) lexicon: Lexicon,
     pub(super) phrases: PhraseCounts,
     pub(super) headings: Vec<String>,
-    /// What the person came for.
+    /// The user's goal.
     pub(super) goal: Option<String>,
     by_text: HashMap<String, usize>,
     message_index: usize,
     message_count: usize,
-    /// How often the person has spoken.
+    /// Number of user messages so far.
     user_messages: usize,
     /// The terms of an either-or question, and the message that asked it.
     open_choice: (usize, Vec<Term>),
 }
 
 impl CandidateCollector {
-    /// Takes in the previous summary, which comes before everything.
+    /// Adds the previous summary, which precedes everything else.
     pub(super) fn add_summary(&mut self, previous: &Summary) {
         let lists = [
             (StatementKind::Decision, &previous.decisions),
@@ -66,7 +66,7 @@ impl CandidateCollector {
                 };
                 item.classification = Some(Classification::new(kind, strength));
                 item.recency = 0.15 + 0.2 * ratio(index, list.len());
-                // It was worth keeping, by whoever said it.
+                // It was selected before, so it counts as the user's, regardless of its author.
                 self.lexicon.count(&item.terms, true, 0);
                 self.lexicon.count(&item.terms, false, 0);
                 self.insert(item);
@@ -74,7 +74,7 @@ impl CandidateCollector {
         }
     }
 
-    /// Takes in what happened since.
+    /// Adds the statements of the entries.
     pub(super) fn add_entries(&mut self, entries: &[Entry]) {
         self.message_count = entries.iter().filter(|entry| has_statements(entry)).count();
         for entry in entries.iter().filter(|entry| has_statements(entry)) {
@@ -240,7 +240,7 @@ impl CandidateCollector {
         }
     }
 
-    /// Keeps an item, or notes that it was said again.
+    /// Adds a candidate, or records the repetition of an existing one.
     fn insert(&mut self, item: Candidate) {
         let Effect {
             reverses,
@@ -255,7 +255,7 @@ impl CandidateCollector {
             let known = &mut self.items[at];
             known.mentions += 1;
             known.recency = known.recency.max(item.recency);
-            // Said again word for word, except that "done" is said of something else.
+            // A verbatim repetition; a bare "done" may refer to something else.
             if !known.terms.is_empty() {
                 return;
             }
@@ -265,8 +265,8 @@ impl CandidateCollector {
     }
 }
 
-/// Whether an entry says something of its own: the offline agent only repeats what was
-/// said.
+/// Whether an entry makes statements of its own. The offline agent only repeats earlier
+/// ones.
 fn has_statements(entry: &Entry) -> bool {
     match &entry.body {
         Body::Message(message) => message.model.as_deref() != Some(crate::OFFLINE_MODEL),

@@ -1,14 +1,14 @@
-//! Phrases that tell what a statement is.
+//! Cue phrases that indicate the kind of a statement.
 //!
-//! English, since most of what is said to agents is. In other languages nothing matches
-//! and what is specific is still found.
+//! The phrases are English. In other languages none match, and statements are selected by
+//! their specifics alone.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::LazyLock;
 
 use super::lexicon::Word;
 
-/// What a phrase hints at.
+/// What a phrase indicates.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Cue {
     Decision,
@@ -18,34 +18,34 @@ pub(super) enum Cue {
     Done,
     Blocker,
     Fact,
-    /// Something said before no longer holds.
+    /// An earlier statement is no longer valid.
     Reversal,
-    /// What follows is what no longer holds.
+    /// What follows is no longer valid.
     Rejection,
-    /// A task is no longer wanted.
+    /// A task is cancelled.
     Cancellation,
-    /// A blocker is gone.
+    /// A blocker is resolved.
     Unblocked,
-    /// It is not so, or not yet.
+    /// Negated, conditional or not yet true.
     Hypothetical,
-    /// Talk about talking.
+    /// About the conversation itself.
     SmallTalk,
 }
 
-/// A phrase that was found.
+/// An occurrence of a cue phrase.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct CueMatch {
     pub(super) cue: Cue,
     pub(super) strength: f64,
-    /// The first word of it.
+    /// Index of its first word.
     pub(super) start: usize,
-    /// The word after it.
+    /// Index after its last word.
     pub(super) end: usize,
 }
 
 type Phrase = (Vec<&'static str>, Cue, f64);
 
-/// Every phrase in the words.
+/// Finds all cue phrases.
 pub(super) fn find_cues(words: &[Word<'_>]) -> Vec<CueMatch> {
     static PHRASES: LazyLock<HashMap<&'static str, Vec<Phrase>>> = LazyLock::new(|| {
         let mut phrases: HashMap<_, Vec<Phrase>> = HashMap::new();
@@ -81,21 +81,21 @@ pub(super) fn find_cues(words: &[Word<'_>]) -> Vec<CueMatch> {
     found
 }
 
-/// Whether a word asks for something when a statement starts with it.
+/// Whether a statement that starts with this verb is a request.
 pub(super) fn is_request_verb(lower: &str) -> bool {
     static VERBS: LazyLock<HashSet<&'static str>> =
         LazyLock::new(|| REQUEST_VERBS.split_whitespace().collect());
     VERBS.contains(lower)
 }
 
-/// Whether a word asks for something that is over once it is answered.
+/// Whether the verb requests something that is complete once answered.
 pub(super) fn is_one_off_verb(lower: &str) -> bool {
     static VERBS: LazyLock<HashSet<&'static str>> =
         LazyLock::new(|| ONE_OFF_VERBS.split_whitespace().collect());
     VERBS.contains(lower)
 }
 
-/// Whether a word says that something was brought about.
+/// Whether the verb reports completed work.
 pub(super) fn is_completion_verb(lower: &str) -> bool {
     static VERBS: LazyLock<HashSet<&'static str>> =
         LazyLock::new(|| COMPLETION_VERBS.split_whitespace().collect());
@@ -241,7 +241,7 @@ review rewrite rotate schedule provide put secure send set setup ship simplify s
 store submit swap switch sync tag talk test tidy translate trim turn unify update upgrade \
 upload validate verify warn wire wrap write use";
 
-/// Whether "let's" before it decides nothing.
+/// Whether "let's" with this verb decides nothing.
 pub(super) fn is_noncommittal_verb(lower: &str) -> bool {
     matches!(
         lower,

@@ -1,15 +1,15 @@
-//! Words, and the terms that stand for them when texts are compared.
+//! Words of a text, and the stemmed terms that texts are compared by.
 
 use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
 use std::sync::LazyLock;
 
-/// A word of a text without the punctuation around it.
+/// A word of a text, without surrounding punctuation.
 #[derive(Clone, Debug)]
 pub(super) struct Word<'a> {
     /// As written.
     pub(super) raw: &'a str,
-    /// Where it starts in the text.
+    /// Byte offset in the text.
     pub(super) start: usize,
     /// In lower case, with straight apostrophes.
     pub(super) lower: Cow<'a, str>,
@@ -19,7 +19,7 @@ pub(super) struct Word<'a> {
     pub(super) is_code: bool,
 }
 
-/// The words of a text.
+/// Splits a text into words.
 pub(super) fn split_words(text: &str) -> Vec<Word<'_>> {
     let base = text.as_ptr() as usize;
     text.split(|c: char| c.is_whitespace() || c == '—')
@@ -49,20 +49,20 @@ fn to_lower(raw: &str) -> Cow<'_, str> {
     }
 }
 
-/// A term: a number that stands for a word and its forms.
+/// The number of a stemmed word.
 pub(super) type Term = u32;
 
-/// How often a term was said, and by whom.
+/// How often a term occurs, and whose messages it occurs in.
 #[derive(Clone, Copy, Default)]
 struct TermCount {
     user: u32,
     other: u32,
-    /// In how many messages, and the last of them.
+    /// Number of messages with the term, and the last of them.
     messages: u32,
     last: usize,
 }
 
-/// The terms of a conversation.
+/// The terms of a conversation, with their counts.
 #[derive(Default)]
 pub(super) struct Lexicon {
     ids: HashMap<String, Term>,
@@ -71,7 +71,7 @@ pub(super) struct Lexicon {
 }
 
 impl Lexicon {
-    /// The term of a word, or none if the word carries no meaning of its own.
+    /// Returns the term of a word; `None` for stop words.
     pub(super) fn intern(&mut self, lower: &str) -> Option<Term> {
         if is_stop_word(lower) {
             return None;
@@ -86,7 +86,7 @@ impl Lexicon {
         Some(id)
     }
 
-    /// Notes that these terms were said together.
+    /// Counts one occurrence of terms that appear together.
     pub(super) fn count(&mut self, terms: &[Term], by_user: bool, message: usize) {
         for &term in terms {
             if let Some(count) = self.counts.get_mut(term as usize) {
@@ -106,7 +106,7 @@ impl Lexicon {
         }
     }
 
-    /// How much a term is at the centre of the conversation.
+    /// Returns how central a term is to the conversation.
     fn weight(&self, term: Term) -> f64 {
         let count = self.counts.get(term as usize).copied().unwrap_or_default();
         let both = if count.user > 0 && count.other > 0 {
@@ -117,7 +117,7 @@ impl Lexicon {
         f64::from(count.user + count.other).ln_1p() * both
     }
 
-    /// How central a text is, from 0 to 1.
+    /// Returns how central a text is, from 0 to 1.
     pub(super) fn centrality(&self, terms: &[Term]) -> f64 {
         if terms.is_empty() || self.max_weight <= 0.0 {
             return 0.0;
@@ -127,28 +127,28 @@ impl Lexicon {
         sum / count / self.max_weight
     }
 
-    /// The share of terms that the user said too, or that came up again, from 0 to 1.
+    /// Returns the share of terms that the user used too, or that recur, from 0 to 1.
     pub(super) fn grounded_share(&self, terms: &[Term]) -> f64 {
-        let said = |term: &&Term| {
+        let is_grounded = |term: &&Term| {
             let count = self.counts.get(**term as usize);
             count.is_some_and(|count| count.user > 0 || count.messages > 2)
         };
-        crate::summary_files::ratio(terms.iter().filter(said).count(), terms.len())
+        crate::summary_files::ratio(terms.iter().filter(is_grounded).count(), terms.len())
     }
 
-    /// How much a term tells texts apart: rare ones more.
+    /// Returns the rarity of a term; rare terms distinguish texts better.
     pub(super) fn rarity(&self, term: Term) -> f64 {
         let count = self.counts.get(term as usize).copied().unwrap_or_default();
         1.0 / (2.0 + f64::from(count.user + count.other)).ln()
     }
 
-    /// The summed rarity of terms.
+    /// Returns the summed rarity of terms.
     pub(super) fn total_rarity(&self, terms: &[Term]) -> f64 {
         terms.iter().map(|&term| self.rarity(term)).sum()
     }
 }
 
-/// What two sorted sets of terms share.
+/// Intersects two sorted sets of terms.
 pub(super) fn intersect_terms(a: &[Term], b: &[Term]) -> Vec<Term> {
     let (mut i, mut j) = (0, 0);
     let mut both = Vec::new();
@@ -166,7 +166,7 @@ pub(super) fn intersect_terms(a: &[Term], b: &[Term]) -> Vec<Term> {
     both
 }
 
-/// Cuts common English endings, so that "caching" and "cached" are one.
+/// Removes common English endings, so that "caching" and "cached" become one term.
 fn stem(lower: &str) -> Cow<'_, str> {
     if lower.len() < 4 || !lower.bytes().all(|b| b.is_ascii_lowercase() || b == b'\'') {
         return Cow::Borrowed(lower);
@@ -199,7 +199,7 @@ fn stem(lower: &str) -> Cow<'_, str> {
     )
 }
 
-/// Whether a word says nothing about what is talked about.
+/// Whether a word carries no meaning of its own.
 pub(super) fn is_stop_word(lower: &str) -> bool {
     static STOPS: LazyLock<HashSet<&'static str>> =
         LazyLock::new(|| STOP_WORDS.split_whitespace().collect());

@@ -1,13 +1,13 @@
-//! The summarizer that needs nothing: it picks, and does not write.
+//! The extractive summarizer: selects statements from the entries, without a model.
 //!
-//! Messages are taken apart into sentences and list items ([`pieces`], [`sentences`]);
-//! each is told by its phrases and shape ([`cues`], [`signs`], [`classify`]) and by what is
-//! specific in it ([`specifics`]); later ones settle earlier ones ([`settle`]); the
-//! weightiest that fit are kept, each once ([`fill`]). The previous summary's items take
-//! part like everything else, only older.
+//! Messages are split into sentences and list items ([`segments`], [`sentences`]); each is
+//! classified by phrases and syntax ([`cues`], [`syntax_cues`], [`classify`]) and by what is
+//! specific in it ([`specifics`]); later statements supersede earlier ones
+//! ([`supersession`]); the highest-scoring ones that fit are selected, without duplicates
+//! ([`selection`]). Items of the previous summary take part as older statements.
 //!
-//! Invariant: every item is a whole sentence, clause, list item or line that somebody
-//! said, or an item of the previous summary, or a pin or a decision.
+//! Invariant: every item is a whole sentence, clause, list item or line of a message, an
+//! item of the previous summary, a pin or a decision.
 
 mod candidate;
 mod classify;
@@ -28,36 +28,39 @@ use throughline_model::{Body, Entry, Role, Summary};
 use crate::summary_files::select_files;
 use crate::{GeneratedSummary, SummarizeError, Summarizer, SummaryRequest};
 
-/// What the block of a summary takes before anything is in it, in bytes.
+/// Size in bytes of a summary block without any items.
 const BLOCK_OVERHEAD: usize = 320;
-/// The largest summary anybody could want, in bytes.
+/// Maximum size of a summary in bytes.
 const MAX_SUMMARY_BYTES: usize = 1 << 24;
-/// The longest background, in bytes.
+/// Maximum size of the background in bytes.
 const MAX_BACKGROUND: usize = 400;
 
-/// Summarizes by picking what matters out of what was said. Needs no model, and gives
-/// the same summary for the same brief.
+/// Summarizes by selecting the most important statements. Needs no model, and returns the
+/// same summary for the same request.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct ExtractiveSummarizer;
 
 impl ExtractiveSummarizer {
-    /// Summarizes at once.
-    pub fn extract(&self, brief: &SummaryRequest<'_>) -> Summary {
-        let restored = restored_summary(brief.entries);
-        let previous = brief.previous.or(restored.as_ref());
-        let brief = &SummaryRequest { previous, ..*brief };
+    /// Summarizes synchronously.
+    pub fn extract(&self, request: &SummaryRequest<'_>) -> Summary {
+        let restored = restored_summary(request.entries);
+        let previous = request.previous.or(restored.as_ref());
+        let request = &SummaryRequest {
+            previous,
+            ..*request
+        };
 
         let mut found = collector::CandidateCollector::default();
         if let Some(previous) = previous {
             found.add_summary(previous);
         }
-        found.add_entries(brief.entries);
+        found.add_entries(request.entries);
         supersession::resolve_superseded(&mut found.items, &found.lexicon);
 
-        let budget = usize::try_from(brief.budget.saturating_mul(4)).unwrap_or(MAX_SUMMARY_BYTES);
+        let budget = usize::try_from(request.budget.saturating_mul(4)).unwrap_or(MAX_SUMMARY_BYTES);
         let mut room = budget.min(MAX_SUMMARY_BYTES).saturating_sub(BLOCK_OVERHEAD);
         let mut summary = Summary::default();
-        for noted in brief.pins.iter().chain(brief.decisions) {
+        for noted in request.pins.iter().chain(request.decisions) {
             room = room.saturating_sub(selection::item_cost(&noted.text));
         }
         if let Some(previous) = previous {
@@ -68,21 +71,21 @@ impl ExtractiveSummarizer {
         room -= list_cost(&summary.topics);
         let scarce = SummaryRequest {
             budget: (room / 4) as u64,
-            ..*brief
+            ..*request
         };
         summary.files_touched = select_files(&scarce);
         room -= list_cost(&summary.files_touched).min(room);
-        for noted in brief.pins.iter().chain(brief.decisions) {
+        for noted in request.pins.iter().chain(request.decisions) {
             room += selection::item_cost(&noted.text);
         }
         let opening = match sentences::split_sentences(&summary.background).first() {
             Some(opening) => (*opening).to_owned(),
             None => found.goal.clone().unwrap_or_default(),
         };
-        selection::select_items(&mut found, brief, &opening, room).into_summary(&mut summary);
+        selection::select_items(&mut found, request, &opening, room).into_summary(&mut summary);
         if summary.is_empty() {
-            // Nothing in it stands out: then how it began is what it was about.
-            summary.topics.extend(first_sentence(brief.entries, room));
+            // Nothing stands out, so the first sentence serves as the topic.
+            summary.topics.extend(first_sentence(request.entries, room));
         }
         summary
     }
@@ -96,10 +99,10 @@ impl Summarizer for ExtractiveSummarizer {
 
     async fn summarize(
         &self,
-        brief: &SummaryRequest<'_>,
+        request: &SummaryRequest<'_>,
     ) -> Result<GeneratedSummary, SummarizeError> {
         Ok(GeneratedSummary {
-            summary: self.extract(brief),
+            summary: self.extract(request),
             usage: None,
         })
     }
@@ -109,8 +112,7 @@ fn list_cost(items: &[String]) -> usize {
     items.iter().map(|item| selection::item_cost(item)).sum()
 }
 
-/// The first whole sentence that somebody said and that there is room for; the user's
-/// before anybody else's.
+/// Returns the first whole sentence that fits; the user's are preferred.
 fn first_sentence(entries: &[Entry], room: usize) -> Option<String> {
     let by = |user: bool| {
         let messages = entries.iter().filter_map(Entry::message);
@@ -119,13 +121,13 @@ fn first_sentence(entries: &[Entry], room: usize) -> Option<String> {
     by(true).chain(by(false)).find_map(|message| {
         let text = message.content.to_text();
         let sentences = sentences::split_sentences(&text);
-        let line = |said: &&str| said.split_whitespace().collect::<Vec<_>>().join(" ");
+        let line = |sentence: &&str| sentence.split_whitespace().collect::<Vec<_>>().join(" ");
         let mut lines = sentences.iter().map(line);
         lines.find(|line| !line.is_empty() && selection::item_cost(line) <= room)
     })
 }
 
-/// What a session that continues another starts from.
+/// Returns the summary that a continued session starts from.
 fn restored_summary(entries: &[Entry]) -> Option<Summary> {
     let prompt = entries.iter().find_map(|entry| match &entry.body {
         Body::Restored(restored) => Some(&restored.prompt),
@@ -134,7 +136,7 @@ fn restored_summary(entries: &[Entry]) -> Option<Summary> {
     Summary::from_transcript(prompt).ok()
 }
 
-/// The previous summary in a sentence or two: how it began, and what came up.
+/// Condenses the previous summary to a sentence or two: how it began, and its topics.
 fn condense_background(previous: &Summary, room: usize) -> String {
     let (opening, rest) = if previous.background.trim().is_empty() {
         match previous.topics.split_first() {

@@ -1,8 +1,8 @@
-//! The structure of a message: prose, list items, headings, and what is not prose.
+//! Splits a message into prose, list items, headings, and code or output.
 
 use super::sentences::{MAX_ITEM_LEN, split_clauses, split_sentences};
 
-/// What a list item is marked as.
+/// The marker of a list item.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ListMarker {
     /// `-`, `*`, `1.`
@@ -13,7 +13,7 @@ pub(super) enum ListMarker {
     Checked,
 }
 
-/// What a heading says of the items under it.
+/// What a heading implies for the items under it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Section {
     Decisions,
@@ -25,7 +25,7 @@ pub(super) enum Section {
     Facts,
 }
 
-/// A piece of a message.
+/// A segment of a message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Segment {
     /// A sentence or list item.
@@ -40,7 +40,7 @@ pub(super) enum Segment {
     Output(String),
 }
 
-/// Takes a message apart. `cut` says that its end was cut off.
+/// Splits a message into segments. `cut` means that its end was truncated.
 pub(super) fn split_segments(text: &str, cut: bool) -> Vec<Segment> {
     let mut reader = SegmentParser::default();
     for line in text.lines() {
@@ -60,7 +60,7 @@ struct SegmentParser {
     marker: Option<ListMarker>,
     fence: Option<&'static str>,
     section: Option<Section>,
-    /// The section was opened by a line with a colon, and ends with its list.
+    /// Whether the section was opened by a line with a colon, and ends with its list.
     section_ends_with_list: bool,
 }
 
@@ -134,19 +134,19 @@ impl SegmentParser {
             self.section = None;
         }
         if mark.is_none() && text.ends_with(':') {
-            // What introduces a list is a heading for it.
-            let said = split_sentences(&text);
-            let last = said.last().copied().unwrap_or(&text);
+            // A line that introduces a list serves as its heading.
+            let sentences = split_sentences(&text);
+            let last = sentences.last().copied().unwrap_or(&text);
             if let Some(named) = section_for_title(last) {
                 self.section = Some(named);
                 self.section_ends_with_list = true;
             }
-            for sentence in said.iter().take(said.len().saturating_sub(1)) {
+            for sentence in sentences.iter().take(sentences.len().saturating_sub(1)) {
                 self.push_statement(sentence, None);
             }
             return;
         }
-        // A short item is one thing; a long one is prose in disguise.
+        // A short list item is one statement; a long one is split like prose.
         if mark.is_some() && text.len() <= MAX_ITEM_LEN {
             self.push_statement(&text, mark);
             return;
@@ -167,7 +167,7 @@ impl SegmentParser {
     }
 }
 
-/// Without emphasis marks and with single spaces.
+/// Removes emphasis markers and collapses white space.
 fn strip_emphasis(text: &str) -> String {
     let text = text.replace("**", "");
     text.split_whitespace().collect::<Vec<_>>().join(" ")
@@ -211,7 +211,7 @@ fn parse_list_item(line: &str) -> Option<(ListMarker, &str)> {
     Some((ListMarker::Bullet, item?))
 }
 
-/// What a title announces.
+/// Returns the section that a title announces.
 fn section_for_title(title: &str) -> Option<Section> {
     const TITLES: &[(&str, Section)] = &[
         ("decision", Section::Decisions),
@@ -256,7 +256,7 @@ fn section_for_title(title: &str) -> Option<Section> {
         .map(|&(_, section)| section)
 }
 
-/// Whether a line outside a fence is code or output rather than prose.
+/// Whether a line outside a code fence is code or output rather than prose.
 fn looks_like_code(line: &str) -> bool {
     if line.starts_with("$ ")
         || line.starts_with("at ") && line.contains('(')
@@ -277,7 +277,7 @@ fn looks_like_code(line: &str) -> bool {
     symbols * 6 > line.len()
 }
 
-/// Whether a line of output tells of a failure.
+/// Whether a line of output reports a failure.
 pub(super) fn is_failure(line: &str) -> bool {
     const SIGNS: &[&str] = &[
         "error",

@@ -1,4 +1,4 @@
-//! Which items go into the summary: the weightiest that fit, each thing once.
+//! Selects the highest-scoring candidates that fit, without duplicates.
 
 use std::collections::HashMap;
 
@@ -11,7 +11,7 @@ use super::classify::{Speaker, StatementKind};
 use super::collector::CandidateCollector;
 use super::lexicon::{Lexicon, Term, intersect_terms, split_words};
 
-/// What an item weighs.
+/// Scores a candidate.
 fn score(item: &Candidate, kind: StatementKind, strength: f64, lexicon: &Lexicon) -> f64 {
     let (base, freshness) = match kind {
         StatementKind::Decision => (3.0, 0.6),
@@ -25,8 +25,8 @@ fn score(item: &Candidate, kind: StatementKind, strength: f64, lexicon: &Lexicon
     };
     let voice = match item.speaker {
         Speaker::User => 0.3,
-        // A long answer is mostly explanation, the more so the less of it is about what
-        // the person talks about.
+        // A long answer is mostly explanation, the more so the less it uses the user's
+        // terms.
         Speaker::Agent => {
             let strange = 1.0 - lexicon.grounded_share(&item.terms);
             -0.8 * strange - 0.15 * f64::from(item.statements_in_message).ln()
@@ -34,7 +34,7 @@ fn score(item: &Candidate, kind: StatementKind, strength: f64, lexicon: &Lexicon
         Speaker::System => -0.4,
         Speaker::PreviousSummary => 0.0,
     };
-    // A request nobody took up again fades.
+    // A request that was not taken up again loses weight.
     let faded = if item.classification.is_some_and(|class| class.is_request) && item.recency < 0.9 {
         0.7
     } else {
@@ -50,7 +50,7 @@ fn score(item: &Candidate, kind: StatementKind, strength: f64, lexicon: &Lexicon
         - length / 500.0
 }
 
-/// The largest share of the room one kind may take while others want some, in percent.
+/// Maximum share of the space for one kind while other kinds need some, in percent.
 fn max_share(kind: StatementKind) -> usize {
     match kind {
         StatementKind::Decision | StatementKind::Fact => 45,
@@ -61,13 +61,13 @@ fn max_share(kind: StatementKind) -> usize {
     }
 }
 
-/// The share of the room that is left to facts while there are any, in percent.
+/// Minimum share of the space for facts, if there are any, in percent.
 const MIN_FACTS_SHARE: usize = 25;
 
-/// What a summary already says.
+/// The terms that the summary already covers.
 #[derive(Default)]
 struct CoveredTerms {
-    /// How it all began: told by the background or the first topic.
+    /// Terms of the background or the first topic.
     opening: Vec<Term>,
     items: Vec<Vec<Term>>,
     by_term: HashMap<Term, Vec<usize>>,
@@ -81,7 +81,7 @@ impl CoveredTerms {
         self.items.push(terms);
     }
 
-    /// Whether this says nothing that is not said. What is specific is never lost.
+    /// Whether the item adds nothing new. Items with new specifics are never covered.
     fn covers(&self, item: &Candidate, lexicon: &Lexicon) -> bool {
         if item.kind() == Some(StatementKind::Fact) && is_duplicate(item, &self.opening) {
             return true;
@@ -103,7 +103,7 @@ impl CoveredTerms {
     }
 }
 
-/// Whether most of an item, and all that is specific in it, is among these terms.
+/// Whether these terms include most of an item and everything specific in it.
 fn is_duplicate(item: &Candidate, terms: &[Term]) -> bool {
     let both = intersect_terms(&item.terms, terms).len();
     let all = item.terms.len() + terms.len() - both;
@@ -113,13 +113,13 @@ fn is_duplicate(item: &Candidate, terms: &[Term]) -> bool {
         && intersect_terms(&item.specific_terms, terms).len() == item.specific_terms.len()
 }
 
-/// What is chosen, by kind, oldest first.
+/// The selected items by kind, oldest first.
 pub(super) struct Selection {
     lists: HashMap<StatementKind, Vec<String>>,
 }
 
 impl Selection {
-    /// Puts the lists into a summary.
+    /// Adds the lists to a summary.
     pub(super) fn into_summary(mut self, summary: &mut Summary) {
         let mut take = |kind| self.lists.remove(&kind).unwrap_or_default();
         summary.decisions = take(StatementKind::Decision);
@@ -132,30 +132,30 @@ impl Selection {
     }
 }
 
-/// What it costs to say something in a list.
+/// Returns the size of a list item in bytes.
 pub(super) fn item_cost(text: &str) -> usize {
     text.len() + 3
 }
 
-/// Chooses items for `room` bytes; what is noted goes in whatever it takes.
+/// Selects items for `room` bytes. Pins and decisions are always included.
 pub(super) fn select_items(
     found: &mut CandidateCollector,
-    brief: &SummaryRequest<'_>,
+    request: &SummaryRequest<'_>,
     opening: &str,
     room: usize,
 ) -> Selection {
-    let mut said = CoveredTerms {
+    let mut covered = CoveredTerms {
         opening: lookup_terms(found, opening),
         ..CoveredTerms::default()
     };
     let mut lists: HashMap<StatementKind, Vec<String>> = HashMap::new();
     let mut left = room;
     for (kind, noted) in [
-        (StatementKind::Fact, brief.pins),
-        (StatementKind::Decision, brief.decisions),
+        (StatementKind::Fact, request.pins),
+        (StatementKind::Decision, request.decisions),
     ] {
         for Note { text, .. } in noted {
-            said.insert(lookup_terms(found, text));
+            covered.insert(lookup_terms(found, text));
             let list = lists.entry(kind).or_default();
             if !list.contains(text) {
                 left = left.saturating_sub(item_cost(text));
@@ -163,7 +163,7 @@ pub(super) fn select_items(
             }
         }
     }
-    for index in rank_and_select(found, &mut said, left) {
+    for index in rank_and_select(found, &mut covered, left) {
         let item = &found.items[index];
         if let Some(kind) = item.kind() {
             let list = lists.entry(kind).or_default();
@@ -185,9 +185,9 @@ fn lookup_terms(found: &mut CandidateCollector, text: &str) -> Vec<Term> {
     terms
 }
 
-/// General talk: a fact from a long answer, made of words that come up nowhere else. It
-/// is left out even where there is room, because later it could not be told from facts
-/// that matter.
+/// Whether an item is a digression: a fact from a long answer whose words occur nowhere
+/// else. It is left out even if there is space, because it could not be distinguished
+/// later from facts that matter.
 fn is_digression(item: &Candidate, kind: StatementKind, lexicon: &Lexicon) -> bool {
     item.speaker == Speaker::Agent
         && matches!(kind, StatementKind::Fact | StatementKind::Task)
@@ -196,18 +196,22 @@ fn is_digression(item: &Candidate, kind: StatementKind, lexicon: &Lexicon) -> bo
         && lexicon.grounded_share(&item.terms) < 0.34
 }
 
-/// The items to keep, in the order they were said.
-fn rank_and_select(found: &CandidateCollector, said: &mut CoveredTerms, room: usize) -> Vec<usize> {
+/// Returns the selected items in the order of the conversation.
+fn rank_and_select(
+    found: &CandidateCollector,
+    covered: &mut CoveredTerms,
+    room: usize,
+) -> Vec<usize> {
     let mut ranked: Vec<(f64, usize, StatementKind)> = Vec::new();
     for (index, item) in found.items.iter().enumerate() {
         let Some(class) = item.classification else {
             continue;
         };
-        // What is neither about anything nor specific says nothing later.
+        // Statements without a subject or specifics are not useful later.
         let least = if class.strength > 0.0 { 2 } else { 3 };
         let bare = item.terms.len() < least && item.specificity <= 0.0;
         let empty = (bare || item.terms.is_empty()) && item.speaker != Speaker::PreviousSummary;
-        // What an agent is at was over some messages later.
+        // What an agent had in progress is over some messages later.
         let over = class.kind == StatementKind::InProgress
             && item.recency < 0.6
             && item.speaker == Speaker::Agent;
@@ -217,7 +221,7 @@ fn rank_and_select(found: &CandidateCollector, said: &mut CoveredTerms, room: us
         }
     }
     ranked.sort_by(|a, b| b.0.total_cmp(&a.0).then(b.1.cmp(&a.1)));
-    // Far more than can fit, and few enough to compare.
+    // Far more than can fit, but few enough to compare.
     ranked.truncate(200 + room / 8);
 
     let mut chosen = Vec::new();
@@ -227,7 +231,7 @@ fn rank_and_select(found: &CandidateCollector, said: &mut CoveredTerms, room: us
     for (_, index, kind) in ranked {
         let item = &found.items[index];
         let cost = item_cost(&item.text);
-        if said.covers(item, &found.lexicon) {
+        if covered.covers(item, &found.lexicon) {
             continue;
         }
         let firm: usize = spent
@@ -243,16 +247,16 @@ fn rank_and_select(found: &CandidateCollector, said: &mut CoveredTerms, room: us
         } else if cost <= left {
             *spent += cost;
             left -= cost;
-            said.insert(item.terms.clone());
+            covered.insert(item.terms.clone());
             chosen.push(index);
         }
     }
     for index in later {
         let item = &found.items[index];
         let cost = item_cost(&item.text);
-        if cost <= left && !said.covers(item, &found.lexicon) {
+        if cost <= left && !covered.covers(item, &found.lexicon) {
             left -= cost;
-            said.insert(item.terms.clone());
+            covered.insert(item.terms.clone());
             chosen.push(index);
         }
     }

@@ -1,20 +1,20 @@
-//! Whole sentences, and whole clauses of sentences that are too long.
+//! Splits prose into sentences, and long sentences into clauses.
 
-/// The longest item a summary has.
+/// Maximum length of an item in a summary.
 pub(super) const MAX_ITEM_LEN: usize = 280;
 
-/// Words that end with a full stop without ending a sentence.
+/// Abbreviations whose full stop does not end a sentence.
 const ABBREVIATIONS: &[&str] = &[
     "e.g", "i.e", "etc", "vs", "mr", "mrs", "ms", "dr", "prof", "approx", "ca", "cf", "inc", "ltd",
     "corp", "est", "dept", "z.b", "bzw", "usw",
 ];
 
-/// Words that do so before a number.
+/// Abbreviations whose full stop does not end a sentence before a number.
 const NUMBER_ABBREVIATIONS: &[&str] = &[
     "no", "nr", "p", "pp", "fig", "vol", "sec", "ch", "art", "st", "min", "max",
 ];
 
-/// Splits prose into sentences. Nothing is lost but the space between them.
+/// Splits prose into sentences. Only the white space between them is dropped.
 pub(super) fn split_sentences(text: &str) -> Vec<&str> {
     let mut found = Vec::new();
     let mut start = 0;
@@ -28,7 +28,7 @@ pub(super) fn split_sentences(text: &str) -> Vec<&str> {
         if !(wide || matches!(c, '.' | '!' | '?' | '…')) {
             continue;
         }
-        // A run of ends, and what closes with them, belongs to the sentence.
+        // Several end marks and closing quotes belong to the sentence.
         let mut end = at + c.len_utf8();
         let mut lone = true;
         while let Some(&(next, after)) = chars.peek() {
@@ -70,7 +70,7 @@ fn push_sentence<'a>(found: &mut Vec<&'a str>, sentence: &'a str) {
 fn is_abbreviation(before: &str, number_follows: bool) -> bool {
     let word = before.rsplit(char::is_whitespace).next().unwrap_or(before);
     let word = word.trim_start_matches(['(', '[', '"', '\'']);
-    // An initial, or the number of a list.
+    // An initial, or a list number.
     let mut chars = word.chars();
     let single = matches!((chars.next(), chars.next()), (Some(c), None) if c.is_uppercase());
     let numbered = word.len() == before.trim_start().len()
@@ -88,8 +88,8 @@ fn is_abbreviation(before: &str, number_follows: bool) -> bool {
             .any(|short| short.eq_ignore_ascii_case(word))
 }
 
-/// Splits a sentence that is too long where its clauses meet. What is still too long,
-/// or says too little, is left out: half a clause is worse than none.
+/// Splits a long sentence into clauses. Clauses that are still too long or too short are
+/// dropped, since half a clause is worse than none.
 pub(super) fn split_clauses(sentence: &str) -> Vec<&str> {
     const JOINTS: &[&str] = &[
         "; ",

@@ -1,17 +1,17 @@
-//! What is specific in a text: the names, numbers and identifiers worth keeping.
+//! Finds what is specific in a text: names, numbers and identifiers.
 
 use super::lexicon::{Word, is_stop_word};
 
-/// What is specific about a text.
+/// The specifics of a text.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Specifics {
-    /// How much there is, from 0 up; every further one adds less.
+    /// Total weight; each further one adds less.
     pub(super) weight: f64,
-    /// Whether there is a path, an address, a code or an identifier.
+    /// Whether there is a path, URL, code or identifier.
     pub(super) has_identifier: bool,
-    /// Which words, by their place among the words of the text.
+    /// Word indexes of the specifics.
     pub(super) positions: Vec<usize>,
-    /// Which of these are plain values: amounts that may change while the subject stays.
+    /// Indexes of plain values: amounts that may change while the subject stays the same.
     pub(super) value_positions: Vec<usize>,
 }
 
@@ -123,13 +123,13 @@ const WEEKDAYS: &[&str] = &[
     "sunday",
 ];
 
-/// Nouns whose number is a name and not an amount.
+/// Nouns followed by a number that is a name, not an amount.
 const LABELS: &[&str] = &[
     "phase", "step", "part", "level", "section", "chapter", "item", "question", "option", "room",
     "line", "week", "sprint", "version", "port", "entry", "issue", "pr", "task", "track", "day",
 ];
 
-/// Finds what is specific among the words of a text.
+/// Finds the specifics among the words of a text.
 pub(super) fn find_specifics(words: &[Word<'_>]) -> Specifics {
     let mut found = Specifics::default();
     let mut sum = 0.0;

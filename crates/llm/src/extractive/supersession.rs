@@ -1,8 +1,7 @@
-//! What became of things: tasks that were done, decisions that were reversed, figures
-//! that changed.
+//! Applies later statements to earlier ones: completed tasks, reversed decisions, changed
+//! figures.
 //!
-//! Items are gone through in the order they were said, so only a later one can settle
-//! an earlier one.
+//! Statements are processed in order, so only a later one can supersede an earlier one.
 
 use std::collections::HashMap;
 
@@ -10,10 +9,10 @@ use super::candidate::Candidate;
 use super::classify::{Classification, Speaker, StatementKind};
 use super::lexicon::{Lexicon, Term, intersect_terms};
 
-/// How many earlier items with a term in common are looked at.
+/// Maximum number of earlier items compared per item.
 const MAX_RELATED: usize = 48;
 
-/// Earlier items by their terms.
+/// An index of earlier items by their terms.
 #[derive(Default)]
 struct TermIndex(HashMap<Term, Vec<usize>>);
 
@@ -24,7 +23,7 @@ impl TermIndex {
         }
     }
 
-    /// Items that share a term, each once, the latest last.
+    /// Returns the items that share a term, without duplicates, the latest last.
     fn find_related(&self, terms: &[Term]) -> Vec<usize> {
         let mut found: Vec<usize> = terms
             .iter()
@@ -37,11 +36,11 @@ impl TermIndex {
     }
 }
 
-/// Settles every item that a later one settles.
+/// Marks every item that a later one supersedes.
 pub(super) fn resolve_superseded(items: &mut [Candidate], lexicon: &Lexicon) {
     let mut open = TermIndex::default();
     let mut held = TermIndex::default();
-    // An answer may come first whose question is in the previous summary.
+    // The first message may answer a question of the previous summary.
     let mut requests: Vec<usize> = items
         .iter()
         .rposition(|item| item.message_index == 0 && item.kind() == Some(StatementKind::Task))
@@ -90,7 +89,7 @@ pub(super) fn resolve_superseded(items: &mut [Candidate], lexicon: &Lexicon) {
     }
 }
 
-/// Moves the tasks that `now` says are done.
+/// Marks the tasks that `now` reports as completed.
 fn complete_tasks(
     items: &mut [Candidate],
     now: usize,
@@ -112,7 +111,7 @@ fn complete_tasks(
             matched = true;
         }
     }
-    // "Done." says what was just asked for is, and so does doing something about it.
+    // A bare "Done." completes the latest request, and so does work related to it.
     let bare = done.terms.len() < 2 && !matched;
     if done.speaker == Speaker::Agent
         && done.message_index > asked_at
@@ -128,12 +127,12 @@ fn complete_tasks(
     }
 }
 
-/// Whether what was done is what the task asked for.
+/// Whether the completed work is what the task requested.
 fn matches_task(done: &Candidate, task: &Candidate, lexicon: &Lexicon) -> bool {
     let both = intersect_terms(&done.terms, &task.terms);
     let share = lexicon.total_rarity(&both) / lexicon.total_rarity(&task.terms).max(f64::EPSILON);
     let enough = both.len() > 1 || task.terms.len() == 1;
-    // Another number, ticket or path is another task.
+    // A different number, ticket or path is a different task.
     let other = task
         .specific_terms
         .iter()
@@ -150,7 +149,7 @@ fn mark_completed(task: &mut Candidate, done: &Candidate) {
     task.classification = Some(Classification::new(StatementKind::Done, 0.9));
 }
 
-/// Takes away the tasks that are not wanted and the blockers that are gone.
+/// Removes cancelled tasks and resolved blockers.
 fn resolve_cancelled(items: &mut [Candidate], now: usize, open: &TermIndex, lexicon: &Lexicon) {
     let by = items[now].clone();
     for earlier in open.find_related(&by.terms) {
@@ -175,12 +174,12 @@ fn resolve_cancelled(items: &mut [Candidate], now: usize, open: &TermIndex, lexi
     }
 }
 
-/// Takes away the decisions and facts that `now` replaces.
+/// Removes decisions and facts that `now` replaces.
 fn drop_reversed(items: &mut [Candidate], now: usize, held: &TermIndex, lexicon: &Lexicon) {
     let by = items[now].clone();
     for earlier in held.find_related(&by.terms) {
         let item = &items[earlier];
-        // What is said in one message, or was kept together, holds together.
+        // Statements of one message, or of the previous summary, do not replace each other.
         if !item.is_current
             || item.message_index >= by.message_index
             || item.message_index == 0 && by.message_index == 0
@@ -201,7 +200,7 @@ fn drop_reversed(items: &mut [Candidate], now: usize, held: &TermIndex, lexicon:
     }
 }
 
-/// "X instead of Y" against an earlier "let's use Y".
+/// Whether "X instead of Y" rejects an earlier "let's use Y".
 fn is_rejected_by(by: &Candidate, item: &Candidate, lexicon: &Lexicon) -> bool {
     let named = intersect_terms(&by.rejected_terms, &item.terms);
     let share =
@@ -227,7 +226,7 @@ fn has_same_subject(by: &Candidate, item: &Candidate, lexicon: &Lexicon, least: 
     both.len() > 1 && lexicon.total_rarity(&both) / smaller.max(f64::EPSILON) >= least
 }
 
-/// The same sentence with one other figure in it.
+/// Whether it is the same sentence with a different figure.
 fn is_changed_value(by: &Candidate, item: &Candidate) -> bool {
     if by.kind() != item.kind() || by.is_tool_output || item.is_tool_output {
         return false;
@@ -243,7 +242,7 @@ fn is_changed_value(by: &Candidate, item: &Candidate) -> bool {
     let both = intersect_terms(&ours, &theirs).len();
     let all = ours.len() + theirs.len() - both;
     let values = intersect_terms(&by.value_terms, &item.value_terms).len();
-    // Import and export limits may both hold: only what one says more is forgiven.
+    // Import and export limits may both be valid, so only one side may have extra terms.
     let within = both == ours.len() || both == theirs.len();
     both > 1
         && within

@@ -1,17 +1,18 @@
-//! What the shape of a statement tells, besides its phrases.
+//! Classifies statements by their syntax, in addition to cue phrases.
 
 use super::classify::{Speaker, Statement};
 use super::cues::{Cue, is_completion_verb, is_one_off_verb, is_request_verb};
 use super::lexicon::is_stop_word;
 
-/// A person's "this instead of that".
+/// Whether a user replaces something: "this instead of that".
 pub(super) fn is_replacement(look: &Statement<'_>) -> bool {
     look.speaker == Speaker::User
         && look.cues.iter().any(|hit| hit.cue == Cue::Rejection)
         && look.cues.iter().any(|hit| hit.cue == Cue::Reversal)
 }
 
-/// "Fixed the parser", "I've added tests", "the job was renamed".
+/// Scores a report of completed work: "Fixed the parser", "I've added tests", "the job was
+/// renamed".
 pub(super) fn score_completion(look: &Statement<'_>, unreal: Option<usize>) -> Option<f64> {
     const BEFORE: &[&str] = &[
         "i",
@@ -62,7 +63,7 @@ pub(super) fn score_completion(look: &Statement<'_>, unreal: Option<usize>) -> O
     }
 }
 
-/// "Rename the crate": a request that starts with what is to be done.
+/// Scores a request that starts with a verb: "Rename the crate".
 pub(super) fn score_request(look: &Statement<'_>) -> Option<f64> {
     let fillers = [
         "now", "then", "also", "and", "next", "first", "so", "ok", "okay", "please", "yes",
@@ -73,7 +74,7 @@ pub(super) fn score_request(look: &Statement<'_>) -> Option<f64> {
         .map(|word| word.lower.as_ref())
         .skip_while(|lower| fillers.contains(lower));
     let verb = words.next()?;
-    // "Test results are", "Order 7 was": a noun that looks like a verb.
+    // A noun that looks like a verb: "Test results are", "Order 7 was".
     let noun = words.take(2).any(|word| {
         matches!(
             word,
@@ -102,7 +103,7 @@ pub(super) fn score_request(look: &Statement<'_>) -> Option<f64> {
     }
 }
 
-/// "Use tabs", "Keep the old table": a person's word on how it is to be.
+/// Whether a user gives an instruction that applies from now on: "Use tabs", "Keep the old table".
 pub(super) fn is_directive(look: &Statement<'_>) -> bool {
     let opens = |at: usize| at == 0 || look.words.get(at - 1).is_some_and(|word| word.ends_phrase);
     look.speaker == Speaker::User
@@ -115,7 +116,7 @@ pub(super) fn is_directive(look: &Statement<'_>) -> bool {
         })
 }
 
-/// "Priya will send the figures", "Tom is going to call".
+/// Whether a named person is assigned: "Priya will send the figures".
 pub(super) fn is_named_assignment(look: &Statement<'_>) -> bool {
     look.words.windows(2).take(4).any(|pair| {
         matches!(pair[1].lower.as_ref(), "will" | "takes" | "owns")

@@ -1,4 +1,4 @@
-//! What was talked about: phrases that come up again and again.
+//! Finds the topics of a conversation: phrases that recur.
 
 use std::collections::HashMap;
 
@@ -9,7 +9,7 @@ use super::cues::{is_completion_verb, is_request_verb};
 use super::lexicon::{Term, Word, split_words};
 use crate::summary_files::ratio;
 
-/// How many topics a summary names.
+/// Maximum number of topics in a summary.
 const MAX_TOPICS: usize = 10;
 
 struct Phrase {
@@ -19,7 +19,7 @@ struct Phrase {
     first: usize,
 }
 
-/// Pairs of words that stand next to each other.
+/// Pairs of adjacent words.
 #[derive(Default)]
 pub(super) struct PhraseCounts(HashMap<(Term, Term), Phrase>);
 
@@ -39,7 +39,7 @@ impl PhraseCounts {
             if left.ends_phrase || !is_likely_noun(left) || !is_likely_noun(right) {
                 continue;
             }
-            // A name goes on: "Hoeve Ter Linden".
+            // A name may have more words: "Hoeve Ter Linden".
             let is_name = |word: &Word<'_>| word.raw.starts_with(char::is_uppercase);
             let mut last = at;
             while is_name(&words[last])
@@ -65,7 +65,7 @@ impl PhraseCounts {
     }
 }
 
-/// Might be a noun: letters, and no verb we know.
+/// Whether a word may be a noun: letters only, and not a known verb.
 fn is_likely_noun(word: &Word<'_>) -> bool {
     let lower = word.lower.as_ref();
     word.raw.chars().all(|c| c.is_alphabetic() || c == '-')
@@ -74,7 +74,7 @@ fn is_likely_noun(word: &Word<'_>) -> bool {
         && !is_request_verb(lower)
 }
 
-/// The topics, in order of weight, in at most `room` bytes.
+/// Returns the topics by weight, in at most `room` bytes.
 pub(super) fn select_topics(
     found: &mut CandidateCollector,
     previous: Option<&Summary>,
@@ -88,7 +88,7 @@ pub(super) fn select_topics(
         let central = found.lexicon.centrality(&terms);
         let weight = 0.7 + 1.5 * central - 0.5 * ratio(index, old.len());
         let line = topic.split_whitespace().collect::<Vec<_>>().join(" ");
-        // How it began is told by the background from now on.
+        // The background already covers how it began.
         if background.contains(line.trim_end_matches(['.', '!', '?'])) && line.len() > 40 {
             continue;
         }
@@ -126,27 +126,27 @@ pub(super) fn select_topics(
     select_distinct(found, offers, room)
 }
 
-/// Takes the weightiest that say something the others do not.
+/// Selects the highest-scoring topics that differ from each other.
 fn select_distinct(
     found: &mut CandidateCollector,
     offers: Vec<(f64, usize, String)>,
     room: usize,
 ) -> Vec<String> {
     let mut chosen: Vec<String> = Vec::new();
-    let mut said: Vec<Vec<Term>> = Vec::new();
+    let mut selected: Vec<Vec<Term>> = Vec::new();
     let mut left = room;
     for (_, _, topic) in offers {
         let terms = lookup_terms(found, &topic);
-        let again = said.iter().any(|said| {
-            let both = terms.iter().filter(|term| said.contains(term)).count();
-            both * 2 > terms.len() || (both > 0 && terms.len() < 3 && said.len() < 3)
+        let again = selected.iter().any(|other| {
+            let both = terms.iter().filter(|term| other.contains(term)).count();
+            both * 2 > terms.len() || (both > 0 && terms.len() < 3 && other.len() < 3)
         });
         let cost = topic.len() + 3;
         if topic.is_empty() || again || cost > left || chosen.len() == MAX_TOPICS {
             continue;
         }
         left -= cost;
-        said.push(terms);
+        selected.push(terms);
         chosen.push(topic);
     }
     chosen

@@ -1,17 +1,17 @@
-//! Entries as text for a model, within a size.
+//! Renders entries as text for a model, within a size limit.
 //!
-//! What is too long is cut in its middle, old and bulky first: tool results, then what
-//! was said, then whole entries from the oldest on. The newest turns go last, and the
-//! very last entry always stays.
+//! What is too long is cut in the middle, old and bulky parts first: tool results, then
+//! messages, then whole entries from the oldest on. The newest turns are cut last, and the
+//! last entry is always included.
 
 use throughline_model::{Block, Body, Content, Entry, Role};
 
-/// How many of the newest entries are spared until nothing else is left to cut.
+/// Number of newest entries that are cut only if nothing else is left to cut.
 const SPARED_ENTRIES: usize = 8;
-/// To how many bytes pieces are cut, harder each time.
+/// Sizes in bytes to which parts are cut, in successive passes.
 const CUT_SIZES: [usize; 4] = [4_000, 1_000, 240, 80];
 
-/// A piece of an entry: output is what a tool gave, the rest was said.
+/// Part of an entry: a tool's output, or text of a message.
 struct TextPart {
     is_tool_output: bool,
     text: String,
@@ -29,7 +29,7 @@ impl RenderedEntry {
     }
 }
 
-/// The entries, cut to about `room` bytes.
+/// Renders the entries, cut to about `room` bytes.
 pub(super) fn render_history(entries: &[Entry], room: usize) -> String {
     let mut shown: Vec<RenderedEntry> = entries.iter().filter_map(render_entry).collect();
     let mut total: usize = shown.iter().map(RenderedEntry::len).sum();
@@ -70,7 +70,7 @@ pub(super) fn render_history(entries: &[Entry], room: usize) -> String {
     text
 }
 
-/// Cuts pieces of one sort to `cut` bytes, oldest first, until everything fits.
+/// Cuts parts of one kind to `cut` bytes, oldest first, until everything fits.
 fn shorten_parts(
     shown: &mut [RenderedEntry],
     output: bool,

@@ -1,4 +1,4 @@
-//! The summarizer that asks a model.
+//! The summarizer that uses a language model.
 
 mod history;
 mod prompt;
@@ -18,7 +18,7 @@ use crate::{
 
 pub use summary_answer::SummaryParseError;
 
-/// Asks a model for a summary, and takes it only in the form asked for.
+/// Summarizes with a model, and accepts only answers in the requested format.
 #[derive(Debug)]
 pub struct ModelSummarizer<M: Model> {
     model: M,
@@ -27,8 +27,8 @@ pub struct ModelSummarizer<M: Model> {
 }
 
 impl<M: Model> ModelSummarizer<M> {
-    /// A summarizer that asks `model`, sending it at most about 100,000 tokens, or three
-    /// quarters of what it takes where that is less.
+    /// Creates a summarizer that sends `model` at most about 100,000 tokens, or three quarters
+    /// of its context window if that is less.
     pub fn new(model: M) -> Self {
         let takes = model.window().map(|window| window / 4 * 3);
         Self {
@@ -38,17 +38,17 @@ impl<M: Model> ModelSummarizer<M> {
         }
     }
 
-    /// Sends at most about `tokens` at once; what is older and bulky is cut.
+    /// Limits a request to about `tokens`; older and bulky parts are cut.
     #[must_use]
     pub fn with_window(mut self, tokens: u64) -> Self {
         self.window = tokens;
         self
     }
 
-    /// Gives up on an answer after `limit`.
+    /// Sets a time limit for an answer.
     ///
-    /// Needs a tokio runtime whose timer is on. Without a limit it is left to the
-    /// model to say [`ModelError::TimedOut`](crate::ModelError::TimedOut).
+    /// Needs a tokio runtime with time enabled. Without a limit, the model's own timeouts
+    /// apply ([`ModelError::TimedOut`](crate::ModelError::TimedOut)).
     #[must_use]
     pub fn with_timeout(mut self, limit: Duration) -> Self {
         self.timeout = Some(limit);
@@ -58,7 +58,7 @@ impl<M: Model> ModelSummarizer<M> {
     fn unexpected_answer(&self, what: &str) -> ModelError {
         ModelError::InvalidResponse {
             provider: self.model.provider().to_owned(),
-            reason: format!("{what} that nobody asked for"),
+            reason: format!("unexpected {what}"),
         }
     }
 }
@@ -79,14 +79,14 @@ impl<M: Model> Summarizer for ModelSummarizer<M> {
 
     async fn summarize(
         &self,
-        brief: &SummaryRequest<'_>,
+        request: &SummaryRequest<'_>,
     ) -> Result<GeneratedSummary, SummarizeError> {
-        let prompt = prompt::build_prompt(brief, self.window);
+        let prompt = prompt::build_prompt(request, self.window);
         let messages = [
             request_message(Role::System, prompt::SYSTEM_PROMPT.to_owned()),
             request_message(Role::User, prompt),
         ];
-        let ask = ModelRequest {
+        let model_request = ModelRequest {
             messages: &messages,
             options: &SamplingOptions {
                 format: ResponseFormat::JsonIfPossible,
@@ -94,11 +94,11 @@ impl<M: Model> Summarizer for ModelSummarizer<M> {
             },
             ..ModelRequest::default()
         };
-        let mut tell = |_| {};
-        let asked = self.model.answer(&ask, &mut tell);
+        let mut on_delta = |_| {};
+        let answer = self.model.answer(&model_request, &mut on_delta);
         let answered = match self.timeout {
-            None => asked.await,
-            Some(limit) => tokio::time::timeout(limit, asked)
+            None => answer.await,
+            Some(limit) => tokio::time::timeout(limit, answer)
                 .await
                 .map_err(|_| SummarizeError::TimedOut(limit))?,
         };
@@ -111,7 +111,7 @@ impl<M: Model> Summarizer for ModelSummarizer<M> {
         match answer.finish_reason {
             FinishReason::Completed | FinishReason::Other(_) => {}
             FinishReason::Length => return Err(failed(ModelError::Truncated)),
-            FinishReason::ToolUse => return Err(failed(self.unexpected_answer("a tool call"))),
+            FinishReason::ToolUse => return Err(failed(self.unexpected_answer("tool call"))),
             FinishReason::Refused => {
                 let why = answer.content.to_text().into_owned();
                 return Err(failed(ModelError::Refused(why)));
@@ -119,7 +119,7 @@ impl<M: Model> Summarizer for ModelSummarizer<M> {
         }
         let mut summary = summary_answer::parse_summary(&answer.content.to_text())
             .map_err(|source| SummarizeError::InvalidAnswer { source, usage })?;
-        summary.files_touched = select_files(brief);
+        summary.files_touched = select_files(request);
         Ok(GeneratedSummary { summary, usage })
     }
 }

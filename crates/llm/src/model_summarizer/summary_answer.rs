@@ -1,4 +1,4 @@
-//! Reading a model's answer: exactly what was asked for, or an error.
+//! Parses a model's summary; anything but the requested JSON is an error.
 
 use serde::Deserialize;
 use throughline_model::Summary;
@@ -7,14 +7,14 @@ use throughline_model::Summary;
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum SummaryParseError {
-    /// There is something before or after the object, or no object at all.
+    /// There is text before or after the object, or no object at all.
     #[error("it is not one JSON object")]
     NotAnObject,
-    /// The object is not JSON, or has other members, or of other types.
-    #[error("it does not have the members asked for")]
+    /// The object is not valid JSON, or its fields do not match.
+    #[error("it does not have the requested fields")]
     Shape(#[from] serde_json::Error),
-    /// Everything in it is empty.
-    #[error("it says nothing")]
+    /// All its fields are empty.
+    #[error("it is empty")]
     Empty,
 }
 
@@ -29,16 +29,16 @@ struct SummaryAnswer {
     blockers: Vec<String>,
     decisions: Vec<String>,
     facts: Vec<String>,
-    // Taken from the log; asked for so that the shape is the known one.
+    // Ignored, since files are taken from the log; requested to keep the familiar shape.
     #[serde(default, rename = "files_touched")]
     _files: Vec<String>,
     open_tasks: Vec<String>,
 }
 
-/// Parses an answer; one fence around it is forgiven, nothing else is.
+/// Parses an answer. One code fence around it is accepted, nothing else.
 pub(super) fn parse_summary(text: &str) -> Result<Summary, SummaryParseError> {
     let object = strip_fence(text.trim()).trim();
-    // An array would pass for an object with its members in order.
+    // serde would accept an array with the fields in order.
     if !object.starts_with('{') || !object.ends_with('}') {
         return Err(SummaryParseError::NotAnObject);
     }

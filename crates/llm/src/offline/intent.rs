@@ -1,4 +1,4 @@
-//! What a message to the offline agent asks for, told by its words.
+//! Classifies a message to the offline agent by its words.
 
 use throughline_model::Summary;
 
@@ -13,22 +13,22 @@ pub(super) enum ListKind {
     Blockers,
 }
 
-/// What a message asks for.
+/// What a message requests.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Intent {
-    /// To acknowledge an earlier session.
+    /// To acknowledge a restored session.
     Restore(Box<Summary>),
     /// A list.
     List(ListKind),
-    /// Where things stand.
+    /// A summary of the session so far.
     Recap,
-    /// Nothing much.
+    /// A greeting.
     Greet,
     /// Anything else.
     Other,
 }
 
-/// Words that ask for a list, where the message is short or a question.
+/// Words that request a list, if the message is short or a question.
 const LIST_PHRASES: [(&[&str], ListKind); 6] = [
     (
         &[
@@ -71,11 +71,11 @@ const GREETINGS: [&str; 9] = [
     "what can you do",
     "hello there",
 ];
-/// Verbs and words with which people ask to be shown something.
+/// Words that accompany a request for a list.
 const REQUEST_WORDS: [&str; 11] = [
     "list", "show", "what", "which", "any", "are", "tell", "give", "my", "the", "our",
 ];
-/// A longer message is about something, and no request for a list.
+/// Longer messages are not treated as a request for a list.
 const MAX_LIST_QUERY_WORDS: usize = 9;
 
 pub(super) fn classify_intent(message: &str) -> Intent {
@@ -107,7 +107,7 @@ pub(super) fn classify_intent(message: &str) -> Intent {
     }
 }
 
-/// Whether it asks for all of them: `what did we decide about Redis` asks for less.
+/// Whether it requests the whole list, unlike `what did we decide about Redis`.
 fn is_unqualified(words: &[&str], what: ListKind) -> bool {
     let narrowed = words
         .iter()
@@ -119,7 +119,7 @@ fn contains_phrase(text: &str, phrase: &str) -> bool {
     format!(" {text} ").contains(&format!(" {phrase} "))
 }
 
-/// Lowercase words with single spaces between them.
+/// Returns the words in lower case, separated by single spaces.
 fn normalize(message: &str) -> String {
     let letters = message.chars().map(|c| {
         if c.is_alphanumeric() {

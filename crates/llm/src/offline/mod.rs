@@ -1,9 +1,9 @@
-//! The agent that is there when no model is.
+//! The offline agent: answers when no model is configured.
 //!
-//! It is not a language model and says so. It answers from what it [knows](Known): it
-//! quotes what was said before that bears on the message, lists what is open, decided
-//! and pinned, tells what a session came to, and acknowledges a restored one. Everything
-//! it says about the past was said in the past.
+//! It is not a language model and says so. It answers from an [`OfflineContext`]: it quotes
+//! earlier messages relevant to the question, lists open tasks, decisions and pins, gives
+//! the session's summary, and acknowledges a restored session. It only repeats what is in
+//! the history.
 
 mod intent;
 mod replies;
@@ -14,54 +14,54 @@ use throughline_model::{Block, Role, Summary};
 use crate::{Answer, Delta, FinishReason, Model, ModelRequest, PartialAnswer};
 use intent::{Intent, classify_intent};
 
-/// The name answers are kept under.
+/// Model name that its answers are stored under.
 pub const OFFLINE_MODEL: &str = "offline";
-/// Where it comes from.
+/// Provider name of the offline agent.
 pub const OFFLINE_PROVIDER: &str = "throughline";
 
-/// What the offline agent has to go by.
+/// What the offline agent answers from.
 #[derive(Clone, Debug, Default)]
 pub struct OfflineContext {
-    /// What the session came to so far.
+    /// Summary of the session so far.
     pub summary: Summary,
-    /// What is pinned in it.
+    /// The session's pins.
     pub pins: Vec<String>,
-    /// What was decided in it.
+    /// The session's decisions.
     pub decisions: Vec<String>,
-    /// What is remembered of the project.
+    /// The project's memory.
     pub memory: Vec<String>,
-    /// What was said before that bears on the message, the best first.
+    /// Earlier messages relevant to the question, best first.
     pub excerpts: Vec<OfflineExcerpt>,
 }
 
-/// Something that was said.
+/// An excerpt of an earlier message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OfflineExcerpt {
-    /// By whom.
+    /// Who wrote it.
     pub author: String,
-    /// When, as a person reads it.
+    /// When, formatted for people.
     pub when: String,
-    /// In which session, and where in it.
+    /// The session and the entry.
     pub location: String,
-    /// What.
+    /// The text.
     pub text: String,
 }
 
-/// What the offline agent needs to know to answer a message: no more has to be found.
+/// Which context the offline agent needs to answer a message, so that no more is loaded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OfflineQuery {
-    /// What the message says.
+    /// Only the message itself.
     Nothing,
-    /// What the session last came to, if that is known.
+    /// The last stored summary, if there is one.
     LastSummary,
-    /// What the session came to up to now.
+    /// An up-to-date summary of the session.
     Summary,
-    /// What was said before that bears on it.
+    /// Earlier messages relevant to it.
     Excerpts,
 }
 
 impl OfflineQuery {
-    /// What a message needs.
+    /// Returns what is needed to answer a message.
     pub fn for_message(message: &str) -> Self {
         match classify_intent(message) {
             Intent::Restore(_) => Self::Nothing,
@@ -72,27 +72,27 @@ impl OfflineQuery {
     }
 }
 
-/// An agent that needs no model.
+/// A model that answers without a network.
 #[derive(Clone, Debug, Default)]
 pub struct OfflineModel {
     context: OfflineContext,
 }
 
 impl OfflineModel {
-    /// The agent, knowing this.
+    /// Creates an agent that answers from `context`.
     pub fn with_context(context: OfflineContext) -> Self {
         Self { context }
     }
 
-    /// What it answers.
-    fn reply(&self, ask: &ModelRequest<'_>) -> String {
-        let said = |role| ask.messages.iter().filter(move |m| m.role == role);
-        // What is recalled comes before the message itself.
-        let message = said(Role::User)
+    /// Returns the reply to a request.
+    fn reply(&self, request: &ModelRequest<'_>) -> String {
+        let messages_by = |role| request.messages.iter().filter(move |m| m.role == role);
+        // Recalled excerpts come before the message itself.
+        let message = messages_by(Role::User)
             .next_back()
             .and_then(|message| message.content.0.iter().rev().find_map(Block::as_text))
             .unwrap_or_default();
-        let first = said(Role::Assistant).next().is_none();
+        let first = messages_by(Role::Assistant).next().is_none();
         match classify_intent(message) {
             Intent::Restore(summary) => replies::format_acknowledgement(&summary),
             Intent::List(what) => replies::format_list(what, &self.context),
@@ -115,12 +115,12 @@ impl Model for OfflineModel {
 
     async fn answer(
         &self,
-        ask: &ModelRequest<'_>,
-        tell: &mut (dyn FnMut(Delta) + Send),
+        request: &ModelRequest<'_>,
+        on_delta: &mut (dyn FnMut(Delta) + Send),
     ) -> Result<Answer, PartialAnswer> {
-        let text = self.reply(ask);
+        let text = self.reply(request);
         for line in text.split_inclusive('\n') {
-            tell(Delta::Text(line.to_owned()));
+            on_delta(Delta::Text(line.to_owned()));
         }
         Ok(Answer {
             content: throughline_model::Content::text(text),
@@ -147,11 +147,11 @@ mod tests {
                 breakpoints: Vec::new(),
             })
             .collect();
-        let ask = ModelRequest {
+        let request = ModelRequest {
             messages: &messages,
             ..ModelRequest::default()
         };
-        OfflineModel::with_context(known).reply(&ask)
+        OfflineModel::with_context(known).reply(&request)
     }
 
     fn context() -> OfflineContext {
@@ -175,16 +175,16 @@ mod tests {
 
     #[test]
     fn it_quotes_what_was_said_and_says_what_it_is() {
-        let said = reply(context(), &[(Role::User, "Which port does Redis use?")]);
-        assert!(said.contains("> Redis runs on port 6380 in staging."));
-        assert!(said.contains("auth, entry 7"), "{said}");
-        assert!(said.contains("not a language model"));
-        assert!(said.contains("ANTHROPIC_API_KEY"));
+        let reply_text = reply(context(), &[(Role::User, "Which port does Redis use?")]);
+        assert!(reply_text.contains("> Redis runs on port 6380 in staging."));
+        assert!(reply_text.contains("auth, entry 7"), "{reply_text}");
+        assert!(reply_text.contains("not a language model"));
+        assert!(reply_text.contains("ANTHROPIC_API_KEY"));
     }
 
     #[test]
     fn it_introduces_itself_once() {
-        let said = reply(
+        let reply_text = reply(
             context(),
             &[
                 (Role::User, "Hello"),
@@ -192,22 +192,25 @@ mod tests {
                 (Role::User, "Which port does Redis use?"),
             ],
         );
-        assert!(!said.contains("ANTHROPIC_API_KEY"), "{said}");
+        assert!(!reply_text.contains("ANTHROPIC_API_KEY"), "{reply_text}");
     }
 
     #[test]
     fn it_lists_what_is_asked_for() {
-        let said = reply(context(), &[(Role::User, "What tasks are still open?")]);
-        assert!(said.contains("- Write the integration tests"), "{said}");
-        let said = reply(context(), &[(Role::User, "list the decisions")]);
-        assert!(said.contains("- Use a token bucket."), "{said}");
-        let said = reply(context(), &[(Role::User, "show pins")]);
-        assert!(said.contains("- The port is 8080"), "{said}");
-        let said = reply(
+        let reply_text = reply(context(), &[(Role::User, "What tasks are still open?")]);
+        assert!(
+            reply_text.contains("- Write the integration tests"),
+            "{reply_text}"
+        );
+        let reply_text = reply(context(), &[(Role::User, "list the decisions")]);
+        assert!(reply_text.contains("- Use a token bucket."), "{reply_text}");
+        let reply_text = reply(context(), &[(Role::User, "show pins")]);
+        assert!(reply_text.contains("- The port is 8080"), "{reply_text}");
+        let reply_text = reply(
             OfflineContext::default(),
             &[(Role::User, "any open tasks?")],
         );
-        assert!(said.contains("No open tasks"), "{said}");
+        assert!(reply_text.contains("No open tasks"), "{reply_text}");
     }
 
     #[test]
@@ -220,12 +223,12 @@ mod tests {
             ]),
             breakpoints: Vec::new(),
         };
-        let ask = ModelRequest {
+        let request = ModelRequest {
             messages: &[message],
             ..ModelRequest::default()
         };
-        let said = OfflineModel::with_context(context()).reply(&ask);
-        assert!(said.contains("- The port is 8080"), "{said}");
+        let reply_text = OfflineModel::with_context(context()).reply(&request);
+        assert!(reply_text.contains("- The port is 8080"), "{reply_text}");
     }
 
     #[test]
@@ -234,19 +237,19 @@ mod tests {
             "CONTEXT RESTORATION: You are continuing a previous conversation.\n\n{}",
             context().summary.to_block()
         );
-        let said = reply(OfflineContext::default(), &[(Role::User, &prompt)]);
-        assert!(said.contains("Rate limiter"), "{said}");
-        assert!(said.contains("Use a token bucket."), "{said}");
-        assert!(said.contains("ready to continue"), "{said}");
+        let reply_text = reply(OfflineContext::default(), &[(Role::User, &prompt)]);
+        assert!(reply_text.contains("Rate limiter"), "{reply_text}");
+        assert!(reply_text.contains("Use a token bucket."), "{reply_text}");
+        assert!(reply_text.contains("ready to continue"), "{reply_text}");
     }
 
     #[test]
     fn it_makes_nothing_up_where_nothing_was_said() {
-        let said = reply(
+        let reply_text = reply(
             OfflineContext::default(),
             &[(Role::User, "Why is the sky blue?")],
         );
-        assert!(said.contains("Nothing"), "{said}");
-        assert!(said.contains("not a language model"), "{said}");
+        assert!(reply_text.contains("Nothing"), "{reply_text}");
+        assert!(reply_text.contains("not a language model"), "{reply_text}");
     }
 }

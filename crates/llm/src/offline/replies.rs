@@ -1,15 +1,15 @@
-//! What the offline agent says.
+//! The texts of the offline agent's replies.
 
 use throughline_model::Summary;
 
 use super::intent::ListKind;
 use super::{OfflineContext, OfflineExcerpt};
 
-/// How many quotes are given.
+/// Maximum number of excerpts in a reply.
 const MAX_EXCERPTS: usize = 3;
-/// How much of each.
+/// Maximum length of an excerpt.
 const MAX_EXCERPT_CHARS: usize = 400;
-/// How many items of a list an acknowledgement or recap names.
+/// Maximum number of items of each list in an acknowledgement or recap.
 const MAX_LIST_ITEMS: usize = 4;
 
 const INTRODUCTION: &str = "\
@@ -25,12 +25,12 @@ fn with_introduction(text: &str, first: bool) -> String {
     }
 }
 
-/// What was said that bears on the message.
+/// Formats the earlier messages relevant to the question.
 pub(super) fn format_excerpts(known: &OfflineContext, first: bool) -> String {
     if known.excerpts.is_empty() {
-        return with_introduction("Nothing said before in this project bears on that.", first);
+        return with_introduction("Nothing earlier in this project is relevant to it.", first);
     }
-    let mut text = String::from("This was said before that may bear on it:\n");
+    let mut text = String::from("These earlier messages could be relevant:\n");
     for quote in known.excerpts.iter().take(MAX_EXCERPTS) {
         text.push_str(&format!("\n{}", format_excerpt(quote)));
     }
@@ -38,11 +38,11 @@ pub(super) fn format_excerpts(known: &OfflineContext, first: bool) -> String {
 }
 
 fn format_excerpt(quote: &OfflineExcerpt) -> String {
-    let mut said = truncate(&quote.text);
-    if said.is_empty() {
-        said.push('…');
+    let mut excerpt = truncate(&quote.text);
+    if excerpt.is_empty() {
+        excerpt.push('…');
     }
-    let lines = said.lines().map(|line| format!("> {line}\n"));
+    let lines = excerpt.lines().map(|line| format!("> {line}\n"));
     format!(
         "**{}**, {} ({}):\n\n{}",
         quote.author,
@@ -52,7 +52,7 @@ fn format_excerpt(quote: &OfflineExcerpt) -> String {
     )
 }
 
-/// The beginning of a text, whole words, with a mark where it was cut.
+/// Shortens a text at a word boundary and marks the cut.
 fn truncate(text: &str) -> String {
     let text = text.trim();
     if text.chars().count() <= MAX_EXCERPT_CHARS {
@@ -63,7 +63,7 @@ fn truncate(text: &str) -> String {
     format!("{} …", whole.map_or(cut.as_str(), |(whole, _)| whole))
 }
 
-/// What there is of one sort.
+/// Formats one list.
 pub(super) fn format_list(what: ListKind, known: &OfflineContext) -> String {
     let summary = &known.summary;
     let (title, none, lists): (_, _, Vec<&[String]>) = match what {
@@ -89,7 +89,7 @@ pub(super) fn format_list(what: ListKind, known: &OfflineContext) -> String {
         ),
         ListKind::Facts => (
             "Facts",
-            "No facts stand out here yet.",
+            "No facts were found here yet.",
             vec![&known.memory, &known.pins, &summary.facts],
         ),
         ListKind::Files => (
@@ -99,7 +99,7 @@ pub(super) fn format_list(what: ListKind, known: &OfflineContext) -> String {
         ),
         ListKind::Blockers => (
             "Blockers",
-            "Nothing is blocked, as far as was said.",
+            "No blockers were mentioned here.",
             vec![&summary.blockers],
         ),
     };
@@ -119,7 +119,7 @@ fn format_bullets<'a>(items: impl Iterator<Item = &'a String>) -> String {
     items.map(|item| format!("- {item}\n")).collect()
 }
 
-/// Where things stand.
+/// Formats the session's summary.
 pub(super) fn format_recap(known: &OfflineContext, first: bool) -> String {
     match format_summary(&known.summary) {
         None => with_introduction("Nothing was said here yet.", first),
@@ -127,7 +127,7 @@ pub(super) fn format_recap(known: &OfflineContext, first: bool) -> String {
     }
 }
 
-/// The parts of a summary that a person asks for first; none where they are all empty.
+/// Formats the main parts of a summary; `None` if they are all empty.
 fn format_summary(summary: &Summary) -> Option<String> {
     let mut text = String::new();
     if !summary.background.is_empty() {
@@ -150,7 +150,7 @@ fn format_summary(summary: &Summary) -> Option<String> {
     (!text.is_empty()).then_some(text)
 }
 
-/// A first word.
+/// Formats a greeting.
 pub(super) fn format_greeting(known: &OfflineContext, first: bool) -> String {
     let mut text = String::from("Hello.");
     let open: Vec<_> = known
@@ -161,14 +161,14 @@ pub(super) fn format_greeting(known: &OfflineContext, first: bool) -> String {
         .collect();
     if !open.is_empty() {
         text.push_str(&format!(
-            " What is open here:\n\n{}",
+            " Open tasks:\n\n{}",
             format_bullets(open.into_iter())
         ));
     }
     with_introduction(text.trim_end(), first)
 }
 
-/// The word of an agent that was told of an earlier session.
+/// Formats the acknowledgement of a restored session.
 pub(super) fn format_acknowledgement(summary: &Summary) -> String {
     let mut text = String::from("I have reviewed our previous conversation.\n");
     for (title, items) in [

@@ -1,6 +1,7 @@
-//! An answer, put together from what arrives.
+//! Assembles an answer from stream events and emits it as [`Delta`]s.
 //!
-//! Invariant: a tool call is told once, when it is whole, and half a call is none.
+//! Invariant: a tool call is emitted once, when it is complete; an incomplete call is
+//! never part of an answer.
 
 use genai::chat::{ChatStreamEvent, StopReason, StreamEnd, ToolCall as Call};
 use serde_json::Value;
@@ -9,7 +10,7 @@ use throughline_model::{Block, Content, Json, ToolCall, Usage};
 use super::frames::FrameState;
 use crate::{Delta, FinishReason};
 
-/// A piece of the answer.
+/// One part of the answer.
 #[derive(Debug)]
 enum AnswerPart {
     Block(Block),
@@ -20,40 +21,40 @@ enum AnswerPart {
 #[derive(Debug, Default)]
 pub(super) struct AnswerBuilder {
     parts: Vec<AnswerPart>,
-    /// The provider's number of the block that the last piece is of.
+    /// Number of the provider's block that the last part belongs to.
     block: u64,
-    /// Whether anything was told.
+    /// Whether anything was emitted.
     pub(super) has_emitted: bool,
-    /// Tokens, once they are reported.
+    /// Token usage, once reported.
     pub(super) usage: Option<Usage>,
     stop_reason: Option<StopReason>,
 }
 
 impl AnswerBuilder {
-    /// Takes the next event, after what the frames before it said.
+    /// Adds the next event, after the blocks of the frames before it.
     pub(super) fn push_event(
         &mut self,
         event: ChatStreamEvent,
         seen: &mut FrameState,
-        tell: &mut (dyn FnMut(Delta) + Send),
+        on_delta: &mut (dyn FnMut(Delta) + Send),
     ) {
-        self.push_frame_blocks(seen, tell);
+        self.push_frame_blocks(seen, on_delta);
         match event {
             ChatStreamEvent::Chunk(chunk) if !chunk.content.is_empty() => {
-                self.emit_complete_calls(tell, false);
+                self.emit_complete_calls(on_delta, false);
                 self.push_text(&chunk.content);
-                self.emit(Delta::Text(chunk.content), tell);
+                self.emit(Delta::Text(chunk.content), on_delta);
             }
             ChatStreamEvent::ReasoningChunk(chunk) if !chunk.content.is_empty() => {
-                self.emit_complete_calls(tell, false);
+                self.emit_complete_calls(on_delta, false);
                 self.push_thinking(&chunk.content, seen.blocks_started);
-                self.emit(Delta::Thinking(chunk.content), tell);
+                self.emit(Delta::Thinking(chunk.content), on_delta);
             }
             ChatStreamEvent::ThoughtSignatureChunk(chunk) => {
-                self.emit_complete_calls(tell, false);
+                self.emit_complete_calls(on_delta, false);
                 self.push_signature(&chunk.content, seen.blocks_started);
             }
-            ChatStreamEvent::ToolCallChunk(chunk) => self.push_call(chunk.tool_call, tell),
+            ChatStreamEvent::ToolCallChunk(chunk) => self.push_call(chunk.tool_call, on_delta),
             ChatStreamEvent::End(end) => self.record_end(end),
             ChatStreamEvent::Start
             | ChatStreamEvent::Heartbeat
@@ -63,16 +64,16 @@ impl AnswerBuilder {
         self.block = seen.blocks_started;
     }
 
-    /// Takes the blocks that only the frames tell of.
+    /// Adds the blocks that appear only in raw frames.
     pub(super) fn push_frame_blocks(
         &mut self,
         seen: &mut FrameState,
-        tell: &mut (dyn FnMut(Delta) + Send),
+        on_delta: &mut (dyn FnMut(Delta) + Send),
     ) {
         for block in seen.blocks.drain(..) {
-            self.emit_complete_calls(tell, false);
+            self.emit_complete_calls(on_delta, false);
             match (self.parts.last_mut(), block) {
-                // The same thought, now signed.
+                // The signature of the thinking block just received.
                 (
                     Some(AnswerPart::Block(Block::Thinking {
                         signature: unsigned @ None,
@@ -85,9 +86,9 @@ impl AnswerBuilder {
         }
     }
 
-    fn emit(&mut self, delta: Delta, tell: &mut (dyn FnMut(Delta) + Send)) {
+    fn emit(&mut self, delta: Delta, on_delta: &mut (dyn FnMut(Delta) + Send)) {
         self.has_emitted = true;
-        tell(delta);
+        on_delta(delta);
     }
 
     fn push_text(&mut self, more: &str) {
@@ -115,7 +116,7 @@ impl AnswerBuilder {
 
     fn push_signature(&mut self, more: &str, block: u64) {
         match self.parts.last_mut() {
-            // Only who numbers blocks sends signatures in parts.
+            // Only providers that number their blocks send signatures in several chunks.
             Some(AnswerPart::Block(Block::Thinking { signature, .. }))
                 if self.block == block && (block > 0 || signature.is_none()) =>
             {
@@ -128,8 +129,8 @@ impl AnswerBuilder {
         }
     }
 
-    /// Chunks of a call say all of it so far.
-    fn push_call(&mut self, mut new: Call, tell: &mut (dyn FnMut(Delta) + Send)) {
+    /// Adds a chunk of a tool call. Each chunk repeats the call so far.
+    fn push_call(&mut self, mut new: Call, on_delta: &mut (dyn FnMut(Delta) + Send)) {
         let id = new.call_id.clone();
         let known = self.parts.iter_mut().find_map(|piece| match piece {
             AnswerPart::Call { call, .. } if call.call_id == id => Some(call),
@@ -140,30 +141,30 @@ impl AnswerBuilder {
                 *call = new;
                 return;
             }
-            // Another call, by a provider that gives calls no ids.
+            // A different call, from a provider that gives calls no ids.
             Some(_) => new.call_id = format!("{id}#{}", self.parts.len()),
             None => {}
         }
-        self.emit_complete_calls(tell, false);
+        self.emit_complete_calls(on_delta, false);
         self.parts.push(AnswerPart::Call {
             call: new,
             emitted: false,
         });
     }
 
-    /// Tells of the calls that are whole now that something else has begun.
-    fn emit_complete_calls(&mut self, tell: &mut (dyn FnMut(Delta) + Send), at_the_end: bool) {
+    /// Emits the calls that are complete because another block has started.
+    fn emit_complete_calls(&mut self, on_delta: &mut (dyn FnMut(Delta) + Send), at_the_end: bool) {
         for piece in &mut self.parts {
             if let AnswerPart::Call {
                 call,
-                emitted: told,
+                emitted: was_emitted,
             } = piece
-                && !*told
+                && !*was_emitted
                 && let Some(whole) = to_complete_call(call, at_the_end)
             {
-                *told = true;
+                *was_emitted = true;
                 self.has_emitted = true;
-                tell(Delta::ToolCall(whole));
+                on_delta(Delta::ToolCall(whole));
             }
         }
     }
@@ -173,26 +174,26 @@ impl AnswerBuilder {
         self.stop_reason = end.captured_stop_reason;
     }
 
-    /// What arrived of an answer that broke off.
+    /// Returns the content received before the answer was interrupted.
     pub(super) fn into_partial(mut self) -> Content {
-        // The last call may be longer than it seems.
+        // The last call may be incomplete.
         if let Some(AnswerPart::Call { emitted: false, .. }) = self.parts.last() {
             self.parts.pop();
         }
         to_content(self.parts, false)
     }
 
-    /// The whole answer, and why it ended.
+    /// Returns the complete answer and its finish reason.
     pub(super) fn finish(
         mut self,
         refusal: &str,
-        tell: &mut (dyn FnMut(Delta) + Send),
+        on_delta: &mut (dyn FnMut(Delta) + Send),
     ) -> (Content, FinishReason) {
         let is_long = matches!(self.stop_reason, Some(StopReason::MaxTokens(_)));
-        self.emit_complete_calls(tell, !is_long);
+        self.emit_complete_calls(on_delta, !is_long);
         if !refusal.is_empty() {
             self.push_text(refusal);
-            self.emit(Delta::Text(refusal.to_owned()), tell);
+            self.emit(Delta::Text(refusal.to_owned()), on_delta);
             return (to_content(self.parts, true), FinishReason::Refused);
         }
         let content = to_content(self.parts, !is_long);
@@ -224,8 +225,8 @@ fn to_content(pieces: Vec<AnswerPart>, at_the_end: bool) -> Content {
     Content(blocks.collect())
 }
 
-/// The call, where its input is whole. At the end of an answer it is what it is: a model
-/// that cannot write JSON is told so by the tool.
+/// Converts a call if its input is complete. At the end of an answer, input that is not
+/// valid JSON is passed on as text, so that the tool can report the error to the model.
 fn to_complete_call(call: &Call, at_the_end: bool) -> Option<ToolCall> {
     let input = match &call.fn_arguments {
         Value::String(text) if text.trim().is_empty() => Json::parse("{}"),
@@ -243,7 +244,7 @@ fn to_complete_call(call: &Call, at_the_end: bool) -> Option<ToolCall> {
     })
 }
 
-/// Tokens as we count them, where any were reported.
+/// Converts token counts; returns `None` if none were reported.
 fn convert_usage(reported: &genai::chat::Usage) -> Option<Usage> {
     let count = |tokens: Option<i32>| tokens.and_then(|tokens| u64::try_from(tokens).ok());
     let details = reported.prompt_tokens_details.as_ref();

@@ -1,10 +1,11 @@
-//! Blocks as Anthropic writes them.
+//! Encodes messages as Anthropic content blocks.
 //!
-//! Written here and handed through whole, since the client's own parts leave out that a
-//! tool failed, and can mark a cache only at the end of a message.
+//! The blocks are built here and passed through the client unchanged, because the client's
+//! own types lose `is_error` on tool results and can set a cache breakpoint only at the
+//! end of a message.
 //!
-//! Invariant: blocks keep their order. The client puts thinking first in a message, so
-//! a message that thinks again later is sent as two, which Anthropic reads as one.
+//! Invariant: blocks stay in order. The client moves thinking to the start of a message,
+//! so a message with thinking further down is sent as two, which Anthropic merges.
 
 use genai::chat::{CacheControl, ChatMessage, ChatRole, ContentPart, MessageContent};
 use serde_json::{Value, json};
@@ -13,16 +14,16 @@ use throughline_model::{Block, Content, Role};
 
 use super::chat_messages;
 
-/// The most places where the cache may be marked.
+/// The maximum number of cache breakpoints per request.
 const MAX_CACHE_BREAKPOINTS: usize = 4;
 
-/// The messages, the system's blocks first.
+/// Encodes the messages; system messages first.
 pub(super) fn to_chat_messages(messages: &[RequestMessage]) -> Vec<ChatMessage> {
     let all: usize = messages
         .iter()
         .map(|message| message.breakpoints.len())
         .sum();
-    // The later a mark, the more it covers.
+    // Drop the earliest breakpoints: later ones cover more.
     let mut passed_over = all.saturating_sub(MAX_CACHE_BREAKPOINTS);
     let mut sent = Vec::new();
     for message in messages {
@@ -71,12 +72,12 @@ fn to_chat_message(role: ChatRole, blocks: Vec<Value>) -> ChatMessage {
     ChatMessage::new(role, MessageContent::from_parts(parts.collect::<Vec<_>>()))
 }
 
-/// The blocks of a message; never none, since nothing may be left unsaid.
+/// Encodes the blocks of a message. Never empty, since the API rejects empty messages.
 fn to_blocks(content: &Content, marks: &[usize], role: Role) -> Vec<Value> {
     let mut sent: Vec<Value> = Vec::new();
     for (at, block) in content.0.iter().enumerate() {
         sent.extend(to_block(block, role));
-        // Thinking cannot be marked.
+        // Thinking blocks cannot carry a cache breakpoint.
         if marks.contains(&at)
             && let Some(last) = sent.last_mut()
             && !is_thinking(last)
@@ -119,7 +120,7 @@ fn to_block(block: &Block, role: Role) -> Option<Value> {
         }
         Block::Foreign(raw) => {
             let raw: Value = raw.decode().ok()?;
-            // Of foreign blocks, those that Anthropic itself wrote.
+            // Only foreign blocks that Anthropic produced can be sent back.
             if role != Role::Assistant || !is_anthropic_block(raw["type"].as_str()?) {
                 return None;
             }
@@ -143,7 +144,7 @@ fn is_thinking(block: &Value) -> bool {
     )
 }
 
-/// Runs of blocks with all thinking at their start.
+/// Splits blocks into runs that have all their thinking at the start.
 fn split_at_thinking(blocks: Vec<Value>) -> Vec<Vec<Value>> {
     let mut runs: Vec<Vec<Value>> = Vec::new();
     for block in blocks {

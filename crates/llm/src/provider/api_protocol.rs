@@ -1,17 +1,17 @@
-//! The interfaces that providers offer.
+//! The API protocols that providers implement.
 
 use genai::adapter::AdapterKind;
 
-/// What is spoken with a provider.
+/// The API protocol of an endpoint.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum ApiProtocol {
-    /// Anthropic's Messages.
+    /// Anthropic Messages.
     Anthropic,
-    /// OpenAI's Chat Completions, which everybody is compatible with.
+    /// OpenAI Chat Completions, which most other providers implement too.
     Chat,
-    /// OpenAI's Responses.
+    /// OpenAI Responses.
     Responses,
-    /// Google's Gemini.
+    /// Google Gemini.
     Gemini,
 }
 

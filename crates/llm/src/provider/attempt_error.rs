@@ -1,9 +1,9 @@
-//! Why an attempt failed, from whatever the client says.
+//! Classifies the errors of one request attempt.
 //!
-//! Providers tell the same things in many ways. Each is read once, here, into an error
-//! that says what a person can do about it.
+//! Providers report the same problem in different ways. Each response is mapped here, once,
+//! to a [`ModelError`] that tells the user what to do, and to whether a retry may help.
 //!
-//! Invariant: no address and no key gets into an error.
+//! Invariant: errors never contain the endpoint's URL or API key.
 
 use std::error::Error;
 use std::time::Duration;
@@ -18,16 +18,16 @@ use crate::{BoxError, ModelEndpoint, ModelError};
 #[derive(Debug)]
 pub(super) struct AttemptError {
     pub(super) error: ModelError,
-    /// Whether the same may work in a moment.
+    /// Whether a retry may succeed.
     pub(super) is_transient: bool,
-    /// How long the provider wants to be left alone.
+    /// How long the provider asked us to wait.
     pub(super) retry_after: Option<Duration>,
-    /// Whether the provider does not know how to be held to JSON.
+    /// Whether the provider does not support JSON mode.
     pub(super) rejects_json_mode: bool,
 }
 
 impl AttemptError {
-    /// An attempt that is not worth another.
+    /// An error that is not worth a retry.
     pub(super) fn permanent(error: ModelError) -> Self {
         Self {
             error,
@@ -44,14 +44,14 @@ impl AttemptError {
         }
     }
 
-    /// The stream ended and the answer did not.
+    /// The stream ended before the answer did.
     pub(super) fn interrupted(why: &str) -> Self {
         Self::transient(ModelError::Interrupted {
             source: BoxError::from(why),
         })
     }
 
-    /// What the client said went wrong.
+    /// Classifies an error of the genai client.
     pub(super) fn from_client(error: genai::Error, at: &ModelEndpoint) -> Self {
         match error {
             genai::Error::HttpError {
@@ -69,7 +69,7 @@ impl AttemptError {
                 Err(error) => classify_network_error(error, at),
             },
             genai::Error::WebModelCall { webc_error, .. } => classify_call_error(webc_error, at),
-            // The provider began to answer, and then told of an error.
+            // The provider reported an error after it had started to answer.
             genai::Error::ChatResponse { body, .. } => classify_error_event(&body, at),
             genai::Error::StreamParse { serde_error, .. } => {
                 Self::permanent(invalid_response(at, &serde_error.to_string()))
@@ -82,7 +82,7 @@ impl AttemptError {
     }
 }
 
-/// What went wrong with an answer that is not streamed.
+/// Classifies an error of a request that is not streamed.
 fn classify_call_error(error: genai::webc::Error, at: &ModelEndpoint) -> AttemptError {
     use genai::webc::Error as E;
     match error {
@@ -97,7 +97,7 @@ fn classify_call_error(error: genai::webc::Error, at: &ModelEndpoint) -> Attempt
         }
         E::Reqwest(error) => classify_network_error(error.into(), at),
         E::ResponseFailedNotJson { .. } | E::ResponseFailedInvalidJson { .. } => {
-            AttemptError::permanent(invalid_response(at, "there is no JSON in it"))
+            AttemptError::permanent(invalid_response(at, "it is not JSON"))
         }
         E::JsonValueExt(error) => AttemptError::permanent(invalid_response(
             at,
@@ -113,7 +113,7 @@ pub(super) fn invalid_response(at: &ModelEndpoint, why: &str) -> ModelError {
     }
 }
 
-/// A text of the provider's, on one line, not too long, without the key.
+/// Shortens a provider's message to one line and removes the API key.
 fn sanitize_message(text: &str, at: &ModelEndpoint) -> String {
     const LONGEST: usize = 300;
     let text = at
@@ -135,7 +135,7 @@ fn parse_retry_after(milliseconds: Option<&str>, seconds: Option<&str>) -> Optio
     Duration::try_from_secs_f64(seconds).ok()
 }
 
-/// The network's failures: no connection, a connection that broke, silence.
+/// Classifies a network error: no connection, a broken connection, or a timeout.
 fn classify_network_error(error: BoxError, at: &ModelEndpoint) -> AttemptError {
     if error.downcast_ref::<StreamTimeout>().is_some() {
         return AttemptError::permanent(ModelError::TimedOut);
@@ -143,7 +143,7 @@ fn classify_network_error(error: BoxError, at: &ModelEndpoint) -> AttemptError {
     let error = match error.downcast::<reqwest::Error>() {
         Ok(error) => error.without_url(),
         Err(error) => {
-            // Bytes that are no text.
+            // Not valid text.
             return AttemptError::permanent(invalid_response(
                 at,
                 &sanitize_message(&error.to_string(), at),
@@ -163,7 +163,7 @@ fn classify_network_error(error: BoxError, at: &ModelEndpoint) -> AttemptError {
     AttemptError::transient(ModelError::Interrupted { source })
 }
 
-/// What lies at the bottom of an error, which is what happened.
+/// Returns the innermost source of an error.
 fn root_cause(error: &dyn Error) -> String {
     let mut deepest = error;
     while let Some(cause) = deepest.source() {
@@ -172,18 +172,18 @@ fn root_cause(error: &dyn Error) -> String {
     deepest.to_string()
 }
 
-/// An error and what lies under it, on one line.
+/// Formats an error with its sources on one line.
 pub(super) fn format_error_chain(error: &dyn Error) -> String {
-    let mut told = error.to_string();
+    let mut message = error.to_string();
     let mut cause = error.source();
     while let Some(error) = cause {
-        told.push_str(&format!(": {error}"));
+        message.push_str(&format!(": {error}"));
         cause = error.source();
     }
-    told
+    message
 }
 
-/// What an error object says, and what it calls itself.
+/// The message and the codes of an error response.
 struct ErrorBody {
     message: String,
     codes: Vec<String>,
@@ -208,7 +208,7 @@ fn parse_error_body(body: &Value) -> ErrorBody {
     }
 }
 
-/// A status that is not success.
+/// Classifies a response with an error status.
 fn classify_status(
     status: u16,
     body: &str,
@@ -244,13 +244,13 @@ fn classify_status(
             model: at.model.clone(),
         });
     }
-    let told = match sanitize_message(message, at).as_str() {
+    let detail = match sanitize_message(message, at).as_str() {
         "" => format!("status {status}"),
-        said => format!("{status}: {said}"),
+        text => format!("{status}: {text}"),
     };
     match status {
-        // There is nothing left to wait for.
-        429 if is("insufficient_quota") => AttemptError::permanent(ModelError::Refused(told)),
+        // The quota is used up, so waiting does not help.
+        429 if is("insufficient_quota") => AttemptError::permanent(ModelError::Refused(detail)),
         429 => AttemptError {
             retry_after: wait,
             ..AttemptError::transient(ModelError::RateLimited {
@@ -262,24 +262,21 @@ fn classify_status(
             retry_after: wait,
             ..AttemptError::transient(ModelError::Unavailable {
                 provider,
-                source: BoxError::from(told),
+                source: BoxError::from(detail),
             })
         },
         _ => AttemptError {
             rejects_json_mode: says("response_format"),
-            ..AttemptError::permanent(ModelError::Refused(told))
+            ..AttemptError::permanent(ModelError::Refused(detail))
         },
     }
 }
 
-/// An error that came where the answer should.
+/// Classifies an error event in the stream.
 fn classify_error_event(body: &Value, at: &ModelEndpoint) -> AttemptError {
     let ErrorBody { codes, message } = parse_error_body(body);
     if codes.is_empty() && message.is_empty() {
-        return AttemptError::permanent(invalid_response(
-            at,
-            "there is an event in it that is no answer",
-        ));
+        return AttemptError::permanent(invalid_response(at, "unexpected event"));
     }
     let is = |name: &str| codes.iter().any(|code| code == name);
     let status = match body["code"].as_u64().or(body["error"]["code"].as_u64()) {
@@ -287,7 +284,7 @@ fn classify_error_event(body: &Value, at: &ModelEndpoint) -> AttemptError {
         _ if is("rate_limit_error") || is("rate_limit_exceeded") => 429,
         _ if is("authentication_error") => 401,
         _ if is("invalid_request_error") => 400,
-        // Overloaded, out of order, or something nobody has heard of.
+        // Overloaded, failing, or an unknown error.
         _ => 500,
     };
     classify_status(status, &body.to_string(), None, at)

@@ -1,4 +1,4 @@
-//! Blocks for providers that take less than we keep.
+//! Encodes messages for providers other than Anthropic, which support fewer block types.
 
 use genai::chat::{
     CacheControl, ChatMessage, ContentPart, MessageContent, ToolCall as Call, ToolResponse,
@@ -9,10 +9,10 @@ use throughline_model::{Attachment, Block, Content, Json, Role};
 
 use super::ApiProtocol;
 
-/// Stands for a message of which nothing can be sent.
+/// Sent in place of a message that has no content the provider accepts.
 pub(super) const OMITTED_CONTENT: &str = "[left out: it cannot be sent here]";
 
-/// The messages, with one system message at most.
+/// Encodes the messages, with at most one system message.
 pub(super) fn to_chat_messages(
     messages: &[RequestMessage],
     wire: ApiProtocol,
@@ -44,7 +44,7 @@ fn to_parts(content: &Content, wire: ApiProtocol, thinks: bool) -> MessageConten
         match block {
             Block::Text(text) => parts.push(ContentPart::Text(text.clone())),
             Block::Thinking { text, signature } => match wire {
-                // The signature is the thought, there.
+                // These providers need the signature to continue the reasoning.
                 ApiProtocol::Gemini | ApiProtocol::Responses => {
                     parts.extend(signature.clone().map(ContentPart::ThoughtSignature));
                 }
@@ -60,16 +60,16 @@ fn to_parts(content: &Content, wire: ApiProtocol, thinks: bool) -> MessageConten
                 thought_signatures: None,
             })),
             Block::ToolResult(result) => {
-                let told = tool_result_text(&result.content);
-                // There is no other way to say it.
-                let told = if result.is_error {
-                    format!("The tool failed: {told}")
+                let text = tool_result_text(&result.content);
+                // These APIs have no error flag for tool results.
+                let text = if result.is_error {
+                    format!("The tool failed: {text}")
                 } else {
-                    told
+                    text
                 };
                 parts.push(ContentPart::ToolResponse(ToolResponse::new(
                     result.call_id.clone(),
-                    told,
+                    text,
                 )));
             }
             Block::Attachment(attachment) => {
@@ -84,7 +84,7 @@ fn to_parts(content: &Content, wire: ApiProtocol, thinks: bool) -> MessageConten
     MessageContent::from_parts(parts)
 }
 
-/// What a tool answered, as text.
+/// Returns the result of a tool as text.
 pub(super) fn tool_result_text(content: &Content) -> String {
     let lines: Vec<String> = content
         .0
@@ -99,7 +99,7 @@ pub(super) fn tool_result_text(content: &Content) -> String {
     lines.join("\n")
 }
 
-/// A word on a file that is not sent.
+/// Describes an attachment that is not sent.
 pub(super) fn attachment_note(attachment: &Attachment) -> String {
     let name = attachment.name.as_deref().unwrap_or("a file");
     format!(
@@ -108,12 +108,12 @@ pub(super) fn attachment_note(attachment: &Attachment) -> String {
     )
 }
 
-/// A tool's input, which has to be an object wherever it is sent.
+/// Returns the input of a tool as a JSON object, as all APIs require.
 pub(super) fn to_json_object(input: &Json) -> Value {
     match input.decode() {
         Ok(Value::Object(members)) => Value::Object(members),
         Ok(Value::Null) => json!({}),
-        // A number beyond all bounds, or a text of a model that cannot write JSON.
+        // A number out of range, or text that is not valid JSON.
         Ok(_) | Err(_) => json!({"input": input.as_str()}),
     }
 }

@@ -1,7 +1,7 @@
-//! Whether a provider says that the request is too long for the model.
+//! Recognizes the error a provider returns when a request exceeds the context window.
 //!
-//! There is no common code for it. These are the words of Anthropic, OpenAI and those
-//! compatible with it, Gemini, Mistral, xAI, llama.cpp, vLLM and Ollama.
+//! There is no common error code. The codes and phrases below are those of Anthropic,
+//! OpenAI and compatible servers, Gemini, Mistral, xAI, llama.cpp, vLLM and Ollama.
 
 use serde_json::Value;
 
@@ -27,8 +27,8 @@ const PHRASES: [&str; 12] = [
     "reduce the length of the",
 ];
 
-/// How long the request is and how long it may be, as far as told; none where this is
-/// not what is told.
+/// Returns the size of the request and the limit, as far as reported; `None` if this is a
+/// different error.
 pub(super) fn parse_context_overflow(
     status: u16,
     message: &str,
@@ -36,10 +36,10 @@ pub(super) fn parse_context_overflow(
     body: &Value,
 ) -> Option<(Option<u64>, Option<u64>)> {
     let message = message.to_ascii_lowercase();
-    let is_told = codes.iter().any(|code| CODES.contains(&code.as_str()))
+    let is_overflow = codes.iter().any(|code| CODES.contains(&code.as_str()))
         || PHRASES.iter().any(|words| message.contains(words));
-    // Some servers break over it instead of refusing.
-    if !(status == 413 || (is_told && matches!(status, 400 | 422 | 500))) {
+    // Some servers answer with an internal error instead of a client error.
+    if !(status == 413 || (is_overflow && matches!(status, 400 | 422 | 500))) {
         return None;
     }
     let error = body.get("error").unwrap_or(body);
@@ -50,8 +50,8 @@ pub(super) fn parse_context_overflow(
     Some(parse_sizes(&message))
 }
 
-/// The sizes in a message: `199000 + 20000 > 200000` is a sum; otherwise the larger of the
-/// two largest numbers is what was sent.
+/// Extracts the sizes from a message. `199000 + 20000 > 200000` is a sum; otherwise the
+/// largest number is the size of the request and the second largest the limit.
 fn parse_sizes(message: &str) -> (Option<u64>, Option<u64>) {
     if let Some((sent, most)) = message.split_once('>') {
         let sum = parse_numbers(sent).into_iter().reduce(u64::saturating_add);
@@ -66,7 +66,7 @@ fn parse_sizes(message: &str) -> (Option<u64>, Option<u64>) {
     }
 }
 
-/// Numbers that may be counts of tokens.
+/// Extracts numbers large enough to be token counts.
 fn parse_numbers(text: &str) -> Vec<u64> {
     text.split(|c: char| !(c.is_ascii_alphanumeric() || matches!(c, ',' | '.' | '-')))
         .filter_map(|word| word.trim_matches(['.', ',']).replace(',', "").parse().ok())
@@ -99,7 +99,7 @@ mod tests {
                 both(215_431, 200_000),
             ),
             (
-                "Anthropic, with what may be answered",
+                "Anthropic, with max_tokens",
                 r#"{"error":{"message":"input length and `max_tokens` exceed context limit: 199000 + 20000 > 200000, decrease input length"}}"#,
                 both(219_000, 200_000),
             ),

@@ -1,4 +1,4 @@
-//! What texts mean, as vectors: the embeddings of OpenAI and whoever is compatible.
+//! Computes embeddings with OpenAI or a compatible server.
 
 use genai::embed::EmbedRequest;
 use genai::{ModelIden, ServiceTarget, adapter::AdapterKind};
@@ -6,7 +6,7 @@ use genai::{ModelIden, ServiceTarget, adapter::AdapterKind};
 use super::{ApiProtocol, AttemptError, Provider, attempt_error};
 use crate::{EndpointError, ModelEndpoint, ModelError};
 
-/// Refuses a connection that no vectors can be had from.
+/// Rejects an endpoint whose API has no embeddings.
 pub(super) fn check_supports_embeddings(at: &ModelEndpoint) -> Result<(), EndpointError> {
     match at.protocol {
         ApiProtocol::Chat | ApiProtocol::Responses => Ok(()),
@@ -17,10 +17,10 @@ pub(super) fn check_supports_embeddings(at: &ModelEndpoint) -> Result<(), Endpoi
 }
 
 impl Provider {
-    /// The vector of each text, in order, of any length but the same for all.
+    /// Returns the embedding of each text, in order, all of the same length.
     ///
-    /// Asks once: whoever waits for it cannot wait long. Fails where the provider answers
-    /// with anything but a vector of numbers for each text.
+    /// Does not retry, because callers cannot wait long. Fails unless the provider returns
+    /// one vector of finite numbers per text.
     pub async fn embed(&self, texts: Vec<String>) -> Result<Vec<Vec<f32>>, ModelError> {
         let count = texts.len();
         let client = self.client().map_err(|failure| failure.error)?;
@@ -36,7 +36,7 @@ impl Provider {
         }
         let vectors: Option<Vec<_>> = vectors.into_iter().collect();
         let vectors = vectors.ok_or_else(|| {
-            attempt_error::invalid_response(&self.endpoint, "a text has no vector")
+            attempt_error::invalid_response(&self.endpoint, "an embedding is missing")
         })?;
         let size = vectors.first().map_or(0, Vec::len);
         let are_sound = vectors
@@ -45,7 +45,7 @@ impl Provider {
         if count > 0 && (size == 0 || !are_sound) {
             return Err(attempt_error::invalid_response(
                 &self.endpoint,
-                "its vectors do not go together",
+                "the embeddings differ in length or are not finite",
             ));
         }
         Ok(vectors)

@@ -1,8 +1,9 @@
-//! What a provider's raw frames say that the client passes over.
+//! Extracts from a provider's raw frames what the genai client ignores.
 //!
-//! The client reads frames into events and drops what it does not know. Each frame is
-//! seen here first: blocks of server tools are kept as foreign ones, encrypted
-//! reasoning as signed thinking, and the end of a stream is told from its breaking off.
+//! The client turns frames into events and drops those it does not know. Each frame is
+//! observed here first: blocks of server tools are stored as foreign blocks, encrypted
+//! reasoning as signed thinking, and a complete stream is distinguished from an interrupted
+//! one.
 
 use std::sync::{Mutex, PoisonError};
 
@@ -12,38 +13,38 @@ use throughline_model::{Block, Json, Usage};
 
 use super::ApiProtocol;
 
-/// What the frames of one answer have said so far.
+/// What was extracted from the frames of one answer so far.
 #[derive(Debug, Default)]
 pub(super) struct FrameState {
-    /// Blocks that no event tells of, since they were last taken.
+    /// Blocks without an event, not yet added to the answer.
     pub(super) blocks: Vec<Block>,
-    /// How many blocks have begun, where the provider numbers them.
+    /// Number of blocks started, if the provider numbers them.
     pub(super) blocks_started: u64,
-    /// The model as the provider named it.
+    /// The model name reported by the provider.
     pub(super) model: Option<String>,
-    /// Tokens, as far as reported.
+    /// Token usage, as far as reported.
     pub(super) usage: Option<Usage>,
-    /// How far the stream got.
+    /// How far the stream has progressed.
     pub(super) progress: StreamProgress,
-    /// What the model said in refusal.
+    /// The text of the model's refusal.
     pub(super) refusal: String,
-    /// Whether the last frame is one that the client stumbles over.
+    /// Whether the client fails on the last frame.
     pub(super) is_unknown_to_client: bool,
-    /// A block of the server's tools that is not whole yet.
+    /// A server tool's block that is still incomplete.
     partial_block: Option<PartialBlock>,
 }
 
-/// How far a stream got.
+/// How far a stream has progressed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum StreamProgress {
-    /// Nothing has made sense so far.
+    /// No valid frame so far.
     #[default]
     NotStarted,
-    /// It has begun.
+    /// At least one valid frame.
     Started,
-    /// The provider said that this is the end.
+    /// The provider marked the end.
     Finished,
-    /// Something in it is no JSON, so that something may be missing.
+    /// A frame was not valid JSON, so part of the answer may be missing.
     Corrupt,
 }
 
@@ -62,7 +63,7 @@ struct PartialBlock {
     input: String,
 }
 
-/// Watches the frames of one answer.
+/// Observes the frames of one answer.
 #[derive(Debug)]
 pub(super) struct FrameObserver {
     protocol: ApiProtocol,
@@ -77,12 +78,12 @@ impl FrameObserver {
         }
     }
 
-    /// Looks at what was seen.
+    /// Gives access to the state.
     pub(super) fn with_state<T>(&self, look: impl FnOnce(&mut FrameState) -> T) -> T {
         look(&mut self.state.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Takes the next frame.
+    /// Processes the next frame.
     pub(super) fn observe(&self, frame: RawFrameRef<'_>) {
         self.with_state(|seen| {
             seen.is_unknown_to_client = false;
@@ -157,12 +158,12 @@ fn observe_anthropic(seen: &mut FrameState, event: &str, data: &Value) {
     }
 }
 
-/// A block as it came, safe from being taken for one of ours.
+/// Wraps a block as foreign, so that it is never mistaken for one of our own.
 fn to_foreign_block(block: &Value) -> Option<Block> {
     Json::of(block).ok().map(Block::from_foreign)
 }
 
-/// Anthropic counts cached tokens apart from the others.
+/// Updates the usage. Anthropic does not include cached tokens in `input_tokens`; we do.
 fn update_usage(seen: &mut FrameState, usage: &Value) {
     let known = seen.usage.get_or_insert_default();
     let tokens = |name: &str| usage[name].as_u64();

@@ -1,7 +1,7 @@
-//! The HTTP client.
+//! Builds the HTTP client.
 //!
-//! TLS is rustls with ring and the system's certificates: nothing but a C compiler is
-//! needed to build it. What runs on this machine is reached without a proxy.
+//! TLS is rustls with ring and the system's certificates, so only a C compiler is needed
+//! to build it. Loopback addresses are reached without a proxy.
 
 use reqwest::Url;
 use throughline_model::is_loopback_host;
@@ -9,14 +9,14 @@ use throughline_model::is_loopback_host;
 use super::TimeoutPolicy;
 use crate::{BoxError, EndpointError};
 
-/// The address, where it is one.
+/// Parses the base URL.
 pub(super) fn parse_url(base_url: &str) -> Result<Url, EndpointError> {
     Url::parse(base_url).map_err(|_| EndpointError::InvalidUrl(base_url.to_owned()))
 }
 
-/// A client for one address. It reads the system's certificates, which takes a while.
+/// Builds a client for one URL. Loads the system's certificates, which is slow.
 pub(super) fn build_client(url: &Url, timing: &TimeoutPolicy) -> Result<genai::Client, BoxError> {
-    // Whoever embeds this may have chosen another; theirs stays.
+    // Fails if the embedding program has installed another provider, which then stays.
     let _ = rustls::crypto::ring::default_provider().install_default();
     let mut builder = reqwest::Client::builder()
         .connect_timeout(timing.connect)

@@ -1,10 +1,10 @@
-//! Models that are reached over the network.
+//! Models reached over the network.
 //!
-//! One [`Provider`] speaks with Anthropic, OpenAI, Gemini and whatever is compatible
-//! with OpenAI, through the genai crate: it writes the requests and reads the streams.
-//! What it leaves out is added here, so that what we keep of an answer is all of it.
+//! One [`Provider`] talks to Anthropic, OpenAI, Gemini and OpenAI-compatible servers through
+//! the genai crate, which encodes the requests and decodes the streams. The submodules add
+//! what genai drops, so that the complete answer is stored.
 //!
-//! Invariant: a request is only ever repeated while nothing of the answer has been told.
+//! Invariant: a request is retried only while nothing of its answer has been emitted.
 
 mod answer_builder;
 mod anthropic;
@@ -39,7 +39,7 @@ use frames::{FrameObserver, StreamProgress};
 pub use api_protocol::ApiProtocol;
 pub use timeout_policy::TimeoutPolicy;
 
-/// A model at the other end of a connection.
+/// A model served by a remote endpoint.
 pub struct Provider {
     endpoint: ModelEndpoint,
     timeouts: TimeoutPolicy,
@@ -58,9 +58,9 @@ impl fmt::Debug for Provider {
 }
 
 impl Provider {
-    /// A model at `at`. The `seed` spreads its retries: take it from chance.
+    /// Creates a model at `at`. The random `seed` adds jitter to its retries.
     ///
-    /// Nothing is sent before it is asked. Asking needs a tokio runtime with I/O and time.
+    /// Sends nothing yet. Requests need a tokio runtime with I/O and time enabled.
     pub fn new(at: ModelEndpoint, timing: TimeoutPolicy, seed: u64) -> Result<Self, EndpointError> {
         Ok(Self {
             url: http::parse_url(&at.base_url)?,
@@ -71,12 +71,12 @@ impl Provider {
         })
     }
 
-    /// How the model is reached.
+    /// Returns the endpoint.
     pub fn endpoint(&self) -> &ModelEndpoint {
         &self.endpoint
     }
 
-    /// The client, made when it is first needed.
+    /// Returns the HTTP client, created on first use.
     fn client(&self) -> Result<&genai::Client, AttemptError> {
         if let Some(client) = self.client.get() {
             return Ok(client);
@@ -90,7 +90,7 @@ impl Provider {
         Ok(self.client.get_or_init(|| made))
     }
 
-    /// A model at `at` that turns texts into vectors; refused where there are none to be had.
+    /// Creates an embedding model at `at`; fails if the API has no embeddings.
     pub fn for_embeddings(
         at: ModelEndpoint,
         timing: TimeoutPolicy,
@@ -107,7 +107,7 @@ impl Provider {
     fn target_at(&self, address: String) -> ServiceTarget {
         let auth = match &self.endpoint.key {
             Some(key) => AuthData::from_single(key.expose()),
-            // The client wants a key; a request of our own address needs none.
+            // The client insists on a key; overriding the request avoids it.
             None => AuthData::RequestOverride {
                 url: address,
                 headers: Headers::default(),
@@ -136,25 +136,25 @@ impl Provider {
         }
     }
 
-    fn build_request(&self, ask: &ModelRequest<'_>) -> ChatRequest {
+    fn build_request(&self, request: &ModelRequest<'_>) -> ChatRequest {
         let messages = match self.endpoint.protocol {
-            ApiProtocol::Anthropic => anthropic::to_chat_messages(ask.messages),
+            ApiProtocol::Anthropic => anthropic::to_chat_messages(request.messages),
             wire => chat_messages::to_chat_messages(
-                ask.messages,
+                request.messages,
                 wire,
                 self.endpoint.provider == "deepseek",
             ),
         };
-        let request = ChatRequest::new(messages);
-        if ask.tools.is_empty() {
-            return request;
+        let chat = ChatRequest::new(messages);
+        if request.tools.is_empty() {
+            return chat;
         }
-        let tools = ask.tools.iter().map(|tool| {
+        let tools = request.tools.iter().map(|tool| {
             Tool::new(tool.name.clone())
                 .with_description(tool.description.clone())
                 .with_schema(chat_messages::to_json_object(&tool.schema))
         });
-        request.with_tools(tools)
+        chat.with_tools(tools)
     }
 
     fn build_options(
@@ -176,8 +176,8 @@ impl Provider {
         options.top_p = terms.top_p;
         let (format, mut members) = response_format::encode_format(form, self.endpoint.protocol);
         options.response_format = format;
-        // The client would read an effort out of a name such as `qwen-max`, unless it is
-        // given one. These are efforts that it does not send.
+        // genai would derive a reasoning effort from a name such as `qwen-max`, unless one is
+        // set. The efforts set here are ones it does not send.
         let is_mistaken = ReasoningEffort::from_model_name(&self.endpoint.model)
             .0
             .is_some();
@@ -199,31 +199,31 @@ impl Provider {
         options.with_extra_body(serde_json::Value::Object(members))
     }
 
-    /// Asks once. What arrives is gathered, whatever becomes of it.
+    /// Makes one attempt. What arrives is added to `builder`, even if the attempt fails.
     async fn attempt(
         &self,
-        ask: &ModelRequest<'_>,
+        request: &ModelRequest<'_>,
         form: &ResponseFormat,
-        gathered: &mut AnswerBuilder,
-        tell: &mut (dyn FnMut(Delta) + Send),
+        builder: &mut AnswerBuilder,
+        on_delta: &mut (dyn FnMut(Delta) + Send),
     ) -> Result<Answer, AttemptError> {
         let frames = Arc::new(FrameObserver::new(self.endpoint.protocol));
-        let options = self.build_options(ask.options, form, Arc::clone(&frames));
+        let options = self.build_options(request.options, form, Arc::clone(&frames));
         let response = self
             .client()?
-            .exec_chat_stream(self.target(), self.build_request(ask), Some(&options))
+            .exec_chat_stream(self.target(), self.build_request(request), Some(&options))
             .await
             .map_err(|error| AttemptError::from_client(error, &self.endpoint))?;
         let read = self
-            .read_stream(response.stream, &frames, gathered, tell)
+            .read_stream(response.stream, &frames, builder, on_delta)
             .await;
         frames.with_state(|seen| {
-            gathered.push_frame_blocks(seen, tell);
-            gathered.usage = gathered.usage.or(seen.usage);
+            builder.push_frame_blocks(seen, on_delta);
+            builder.usage = builder.usage.or(seen.usage);
             read?;
             self.check_end(seen.progress)?;
-            let usage = gathered.usage;
-            let (content, stop) = std::mem::take(gathered).finish(&seen.refusal, tell);
+            let usage = builder.usage;
+            let (content, stop) = std::mem::take(builder).finish(&seen.refusal, on_delta);
             Ok(Answer {
                 content,
                 usage,
@@ -238,13 +238,13 @@ impl Provider {
         &self,
         mut stream: ChatStream,
         frames: &FrameObserver,
-        gathered: &mut AnswerBuilder,
-        tell: &mut (dyn FnMut(Delta) + Send),
+        builder: &mut AnswerBuilder,
+        on_delta: &mut (dyn FnMut(Delta) + Send),
     ) -> Result<(), AttemptError> {
         while let Some(event) = stream.next().await {
             match event {
-                Ok(event) => frames.with_state(|seen| gathered.push_event(event, seen, tell)),
-                // The client stumbled over something it does not know, and goes on.
+                Ok(event) => frames.with_state(|seen| builder.push_event(event, seen, on_delta)),
+                // The client failed on an unknown frame; the stream continues.
                 Err(genai::Error::JsonValueExt(_))
                     if frames.with_state(|seen| seen.is_unknown_to_client) => {}
                 Err(error) => return Err(AttemptError::from_client(error, &self.endpoint)),
@@ -253,16 +253,16 @@ impl Provider {
         Ok(())
     }
 
-    /// Refuses a stream that did not come to its end.
+    /// Fails if the stream did not reach its end.
     fn check_end(&self, reached: StreamProgress) -> Result<(), AttemptError> {
         let why = match reached {
             StreamProgress::Finished => return Ok(()),
             StreamProgress::Started => {
-                let why = "the connection was closed before the end";
+                let why = "the connection closed early";
                 return Err(AttemptError::interrupted(why));
             }
-            StreamProgress::NotStarted => "there is no stream of events in it",
-            StreamProgress::Corrupt => "there are events in it that are no JSON",
+            StreamProgress::NotStarted => "it is not an event stream",
+            StreamProgress::Corrupt => "an event is not valid JSON",
         };
         Err(AttemptError::permanent(ModelError::InvalidResponse {
             provider: self.endpoint.provider.clone(),
@@ -285,21 +285,21 @@ impl Model for Provider {
         self.endpoint.window
     }
 
-    fn unsupported_option(&self, terms: &SamplingOptions) -> Option<SamplingOption> {
-        let term = terms.format.required_option();
-        term.filter(|_| !response_format::is_supported(&terms.format, self.endpoint.protocol))
+    fn unsupported_option(&self, options: &SamplingOptions) -> Option<SamplingOption> {
+        let term = options.format.required_option();
+        term.filter(|_| !response_format::is_supported(&options.format, self.endpoint.protocol))
     }
 
     async fn answer(
         &self,
-        ask: &ModelRequest<'_>,
-        tell: &mut (dyn FnMut(Delta) + Send),
+        request: &ModelRequest<'_>,
+        on_delta: &mut (dyn FnMut(Delta) + Send),
     ) -> Result<Answer, PartialAnswer> {
-        let mut form = &ask.options.format;
+        let mut form = &request.options.format;
         let mut attempt = 1;
         loop {
-            let mut gathered = AnswerBuilder::default();
-            let failure = match self.attempt(ask, form, &mut gathered, tell).await {
+            let mut builder = AnswerBuilder::default();
+            let failure = match self.attempt(request, form, &mut builder, on_delta).await {
                 Ok(answer) => return Ok(answer),
                 Err(failure) => failure,
             };
@@ -307,7 +307,7 @@ impl Model for Provider {
                 form = &ResponseFormat::Text;
                 continue;
             }
-            let wait = if failure.is_transient && !gathered.has_emitted {
+            let wait = if failure.is_transient && !builder.has_emitted {
                 self.timeouts
                     .retry_delay(attempt, failure.retry_after, self.seed)
             } else {
@@ -316,11 +316,11 @@ impl Model for Provider {
             let Some(after) = wait else {
                 return Err(PartialAnswer {
                     error: failure.error,
-                    usage: gathered.usage,
-                    content: gathered.into_partial(),
+                    usage: builder.usage,
+                    content: builder.into_partial(),
                 });
             };
-            tell(Delta::Retry {
+            on_delta(Delta::Retry {
                 after,
                 reason: attempt_error::format_error_chain(&failure.error),
                 attempt,

@@ -1,11 +1,11 @@
-//! In which form an answer is asked for, as each provider is told.
+//! Encodes the requested response format for each API protocol.
 
 use genai::chat::{ChatResponseFormat, JsonSpec};
 use serde_json::{Map, Value, json};
 
 use crate::{ApiProtocol, JsonSchemaFormat, ResponseFormat};
 
-/// Whether whoever speaks so can be held to a form.
+/// Whether the protocol can enforce the format.
 pub(super) fn is_supported(form: &ResponseFormat, wire: ApiProtocol) -> bool {
     match (form, wire) {
         (
@@ -13,12 +13,12 @@ pub(super) fn is_supported(form: &ResponseFormat, wire: ApiProtocol) -> bool {
             _,
         )
         | (ResponseFormat::Json, ApiProtocol::Chat | ApiProtocol::Responses) => true,
-        // They know shapes, and nothing between those and text.
+        // These APIs enforce a schema, but have no plain JSON mode.
         (ResponseFormat::Json, ApiProtocol::Anthropic | ApiProtocol::Gemini) => false,
     }
 }
 
-/// What the client is told of it, and members of the request that say what it cannot.
+/// Returns the client's option for the format, and extra request fields where it has none.
 pub(super) fn encode_format(
     form: &ResponseFormat,
     wire: ApiProtocol,
@@ -29,7 +29,7 @@ pub(super) fn encode_format(
         (ResponseFormat::Json | ResponseFormat::JsonIfPossible, _) => {
             Some(ChatResponseFormat::JsonMode)
         }
-        // The client would make every shape a strict one.
+        // The client would make every schema strict.
         (ResponseFormat::JsonSchema(shape), ApiProtocol::Chat) => {
             let format = json!({"type": "json_schema", "json_schema": encode_schema(shape)});
             members.insert("response_format".to_owned(), format);

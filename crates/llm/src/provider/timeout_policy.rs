@@ -1,22 +1,22 @@
-//! How long to wait, and how often to try.
+//! Timeouts and retries of requests to a provider.
 
 use std::time::Duration;
 
-/// How long a provider is waited for, and how often it is tried.
+/// Timeouts and the retry policy of requests to a provider.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TimeoutPolicy {
-    /// How long a connection may take.
+    /// Time limit for connecting.
     pub connect: Duration,
-    /// How long the answer may take to begin. Models that run at home read a long
-    /// request for minutes.
+    /// Time limit until the answer starts. Local models can take minutes to process a long
+    /// request.
     pub first_byte: Duration,
-    /// How long there may be silence once it has begun.
+    /// Time limit between two chunks of the answer.
     pub idle: Duration,
-    /// How often to ask again where asking again may help.
+    /// Maximum number of retries after a transient error.
     pub retries: u32,
-    /// How long to wait before the first of these; twice as long each time.
+    /// Delay before the first retry; doubles with each further one.
     pub backoff: Duration,
-    /// The longest to wait, whatever the provider asks for.
+    /// Maximum delay. If the provider requests a longer one, the request fails.
     pub max_wait: Duration,
 }
 
@@ -34,29 +34,29 @@ impl Default for TimeoutPolicy {
 }
 
 impl TimeoutPolicy {
-    /// How long to wait after the `attempt`th failure, counted from 1; none to give up.
+    /// Returns the delay after the `attempt`th failure, counted from 1; `None` to give up.
     ///
-    /// Spread by `seed`, so that many who failed together do not come back together.
+    /// `seed` adds jitter, so that clients that failed together do not retry together.
     pub(super) fn retry_delay(
         &self,
         attempt: u32,
-        asked: Option<Duration>,
+        requested: Option<Duration>,
         seed: u64,
     ) -> Option<Duration> {
         if attempt > self.retries {
             return None;
         }
-        if let Some(asked) = asked {
-            return (asked <= self.max_wait).then_some(asked);
+        if let Some(requested) = requested {
+            return (requested <= self.max_wait).then_some(requested);
         }
         let doubled = self.backoff.saturating_mul(1 << (attempt - 1).min(16));
         Some(doubled.min(self.max_wait).mul_f64(jitter(seed, attempt)))
     }
 }
 
-/// A number from a half to one.
+/// Returns a factor between 0.5 and 1.
 fn jitter(seed: u64, attempt: u32) -> f64 {
-    // SplitMix64: every bit of the seed reaches every bit of the number.
+    // SplitMix64: every bit of the seed affects every bit of the result.
     let mut mixed = seed.wrapping_add(u64::from(attempt).wrapping_mul(0x9E37_79B9_7F4A_7C15));
     mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
     mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
@@ -81,7 +81,7 @@ mod tests {
                 "{waits:?}"
             );
         }
-        assert_eq!(waits[3], None, "enough is enough");
+        assert_eq!(waits[3], None, "no more retries");
         assert_ne!(
             timing.retry_delay(1, None, 7),
             timing.retry_delay(1, None, 8)

@@ -1,4 +1,4 @@
-//! Entries for tests, and the scripted conversations.
+//! Test helpers: entries, and the scripted conversations.
 
 #![allow(dead_code, reason = "not every test uses everything")]
 
@@ -8,7 +8,7 @@ use throughline_model::{
     Timestamp, ToolCall, ToolResult,
 };
 
-/// Entries with these bodies, numbered from 1.
+/// Creates entries with these bodies, numbered from 1.
 pub(crate) fn log(bodies: impl IntoIterator<Item = Body>) -> Vec<Entry> {
     let digest: Digest = GENESIS;
     (1..)
@@ -30,7 +30,7 @@ pub(crate) fn say(role: Role, text: &str) -> Body {
     Body::Message(Message::text(role, text))
 }
 
-/// A conversation of alternating turns, the user first.
+/// Creates a conversation of alternating turns, the user first.
 pub(crate) fn turns(texts: &[&str]) -> Vec<Entry> {
     let roles = [Role::User, Role::Assistant].into_iter().cycle();
     log(texts.iter().zip(roles).map(|(text, role)| say(role, text)))
@@ -88,18 +88,18 @@ pub(crate) fn brief<'a>(
     }
 }
 
-/// A scripted conversation with what was planted in it.
+/// A scripted conversation with the facts planted in it.
 pub(crate) struct Script {
     pub(crate) name: &'static str,
     pub(crate) entries: Vec<Entry>,
-    /// What must survive: its kind and the exact string.
+    /// What must survive: its kind and the exact text.
     pub(crate) planted: Vec<(String, String)>,
-    /// Decisions that were taken back, and must not stand.
+    /// Decisions that were reversed, and must not be in the summary.
     pub(crate) reversed: Vec<String>,
 }
 
-/// Reads a script. `U:`, `A:` and `T:` open a message of the user, the agent or a tool;
-/// `! kind | text` plants, `- text` after a message of the user names what it reverses.
+/// Parses a script. `U:`, `A:` and `T:` start a message of the user, the agent or a tool;
+/// `! kind | text` plants a fact, `- text` after a user's message names what it reverses.
 pub(crate) fn script(name: &'static str, text: &str) -> Script {
     let mut bodies: Vec<(char, String)> = Vec::new();
     let (mut planted, mut reversed) = (Vec::new(), Vec::new());
@@ -108,8 +108,8 @@ pub(crate) fn script(name: &'static str, text: &str) -> Script {
         let opens = ["U: ", "A: ", "T: "]
             .iter()
             .find_map(|open| line.strip_prefix(open));
-        if let Some(said) = opens {
-            bodies.push((line.chars().next().unwrap(), said.to_owned()));
+        if let Some(body) = opens {
+            bodies.push((line.chars().next().unwrap(), body.to_owned()));
             after_plant = false;
         } else if let Some(plant) = line.strip_prefix("! ") {
             let (kind, text) = plant.split_once(" | ").unwrap();
@@ -117,21 +117,21 @@ pub(crate) fn script(name: &'static str, text: &str) -> Script {
             after_plant = true;
         } else if let (true, Some(gone)) = (after_plant, line.strip_prefix("- ")) {
             reversed.push(gone.to_owned());
-        } else if let Some((_, said)) = bodies.last_mut() {
-            said.push('\n');
-            said.push_str(line);
+        } else if let Some((_, body)) = bodies.last_mut() {
+            body.push('\n');
+            body.push_str(line);
         }
     }
     for (_, text) in &planted {
-        let there = bodies.iter().any(|(_, said)| said.contains(text.as_str()));
+        let there = bodies.iter().any(|(_, body)| body.contains(text.as_str()));
         assert!(there, "{name} does not say {text:?}");
     }
-    let entries = log(talk(bodies).into_iter().map(|(who, said)| match who {
-        'U' => say(Role::User, &said),
-        'T' => result(&said),
-        _ => match said.strip_prefix("@call ").and_then(|c| c.split_once(' ')) {
+    let entries = log(talk(bodies).into_iter().map(|(who, body)| match who {
+        'U' => say(Role::User, &body),
+        'T' => result(&body),
+        _ => match body.strip_prefix("@call ").and_then(|c| c.split_once(' ')) {
             Some((tool, input)) => call(tool, input),
-            None => say(Role::Assistant, &said),
+            None => say(Role::Assistant, &body),
         },
     }));
     Script {
@@ -142,12 +142,12 @@ pub(crate) fn script(name: &'static str, text: &str) -> Script {
     }
 }
 
-/// Weaves digressions in: general talk, full of names and figures that do not matter.
+/// Inserts digressions: general talk with names and figures that do not matter.
 fn talk(bodies: Vec<(char, String)>) -> Vec<(char, String)> {
     let aside = include_str!("../conversations/digressions.txt");
     let mut asides = aside.lines().map(|line| {
-        let (who, said) = line.split_once(": ").unwrap();
-        (who.chars().next().unwrap(), said.to_owned())
+        let (who, body) = line.split_once(": ").unwrap();
+        (who.chars().next().unwrap(), body.to_owned())
     });
     let mut woven = Vec::new();
     for (at, body) in bodies.into_iter().enumerate() {
@@ -159,7 +159,7 @@ fn talk(bodies: Vec<(char, String)>) -> Vec<(char, String)> {
     woven
 }
 
-/// All scripted conversations.
+/// Returns all scripted conversations.
 pub(crate) fn scripts() -> Vec<Script> {
     vec![
         script("coding", include_str!("../conversations/coding.txt")),

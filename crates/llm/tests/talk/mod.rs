@@ -1,4 +1,4 @@
-//! Talking with the stand-in, over every wire.
+//! Test helpers: requests to the mock provider with every protocol.
 
 #![allow(
     dead_code,
@@ -18,7 +18,7 @@ use throughline_model::{Content, Role};
 
 pub(crate) const KEY: &str = "sk-very-secret";
 
-/// The wires that the stand-in speaks.
+/// The protocols that the mock provider supports.
 pub(crate) const WIRES: [ApiProtocol; 4] = [
     ApiProtocol::Anthropic,
     ApiProtocol::Chat,
@@ -30,7 +30,7 @@ pub(crate) fn start(replies: impl IntoIterator<Item = Reply>) -> MockProvider {
     MockProvider::start_with_key(Script::replies(replies), KEY).unwrap()
 }
 
-/// Retries that a test can wait for; the limits are for machines that are busy.
+/// Short retries for tests; the timeouts allow for busy machines.
 pub(crate) fn quick() -> TimeoutPolicy {
     TimeoutPolicy {
         connect: Duration::from_secs(5),
@@ -42,7 +42,7 @@ pub(crate) fn quick() -> TimeoutPolicy {
     }
 }
 
-pub(crate) fn connection(stand_in: &MockProvider, wire: ApiProtocol) -> ModelEndpoint {
+pub(crate) fn connection(mock: &MockProvider, wire: ApiProtocol) -> ModelEndpoint {
     let provider = match wire {
         ApiProtocol::Anthropic => "anthropic",
         ApiProtocol::Chat | ApiProtocol::Responses => "openai",
@@ -51,7 +51,7 @@ pub(crate) fn connection(stand_in: &MockProvider, wire: ApiProtocol) -> ModelEnd
     ModelEndpoint {
         provider: provider.to_owned(),
         model: "model-max".to_owned(),
-        base_url: format!("{}/v1/", stand_in.url()),
+        base_url: format!("{}/v1/", mock.url()),
         key: Secret::new(KEY),
         key_source: Some("SOME_API_KEY".to_owned()),
         protocol: wire,
@@ -59,11 +59,11 @@ pub(crate) fn connection(stand_in: &MockProvider, wire: ApiProtocol) -> ModelEnd
     }
 }
 
-pub(crate) fn provider(stand_in: &MockProvider, wire: ApiProtocol) -> Provider {
-    Provider::new(connection(stand_in, wire), quick(), 7).unwrap()
+pub(crate) fn provider(mock: &MockProvider, wire: ApiProtocol) -> Provider {
+    Provider::new(connection(mock, wire), quick(), 7).unwrap()
 }
 
-pub(crate) fn said(role: Role, content: Content) -> RequestMessage {
+pub(crate) fn request_message(role: Role, content: Content) -> RequestMessage {
     RequestMessage {
         role,
         content,
@@ -72,7 +72,7 @@ pub(crate) fn said(role: Role, content: Content) -> RequestMessage {
 }
 
 pub(crate) fn hello() -> Vec<RequestMessage> {
-    vec![said(Role::User, Content::text("Hello?"))]
+    vec![request_message(Role::User, Content::text("Hello?"))]
 }
 
 pub(crate) fn run<T>(future: impl Future<Output = T>) -> T {
@@ -83,18 +83,18 @@ pub(crate) fn run<T>(future: impl Future<Output = T>) -> T {
         .block_on(future)
 }
 
-/// Asks, and remembers what was told.
+/// Sends a request; returns the answer and the deltas.
 pub(crate) fn ask(
     model: &dyn Model,
     ask: &ModelRequest<'_>,
 ) -> (Result<Answer, PartialAnswer>, Vec<Delta>) {
-    let mut told = Vec::new();
-    let answer = run(model.answer(ask, &mut |delta| told.push(delta)));
-    (answer, told)
+    let mut deltas = Vec::new();
+    let answer = run(model.answer(ask, &mut |delta| deltas.push(delta)));
+    (answer, deltas)
 }
 
 pub(crate) fn say_hello(
-    stand_in: &MockProvider,
+    mock: &MockProvider,
     wire: ApiProtocol,
 ) -> (Result<Answer, PartialAnswer>, Vec<Delta>) {
     let messages = hello();
@@ -102,5 +102,5 @@ pub(crate) fn say_hello(
         messages: &messages,
         ..ModelRequest::default()
     };
-    ask(&provider(stand_in, wire), &asked)
+    ask(&provider(mock, wire), &asked)
 }

@@ -1,4 +1,4 @@
-//! Tools of the memory: remember, recall, forget.
+//! MCP tools for the memory: remember, recall, forget.
 
 use rmcp::handler::server::wrapper::{Json, Parameters};
 use rmcp::{schemars, tool, tool_router};
@@ -10,18 +10,18 @@ use crate::history_view::{FactView, QUOTE_NOTICE};
 use crate::resolve::check_limit;
 use crate::tool_error::ToolError;
 
-/// Who says what an agent remembers.
+/// The author recorded for facts that an agent remembers.
 const FACT_AUTHOR: &str = "agent";
 
-/// Of what something is remembered.
+/// The scope a fact applies to.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 #[schemars(rename = "Scope")]
 enum FactScope {
-    /// Of the project you work in, or the one that is named.
+    /// The project you work in, or the one that is named.
     #[default]
     Project,
-    /// Of everything the owner does.
+    /// Everything the owner does.
     Owner,
 }
 
@@ -31,19 +31,19 @@ enum FactScope {
 pub(crate) struct RememberArgs {
     /// One fact, in a sentence that can be understood by itself.
     fact: String,
-    /// `project` (the one you work in, or the one named) or `owner` (everywhere). Where
-    /// there is no project, everywhere.
+    /// `project` (the one you work in, or the one named) or `owner` (everywhere). Without a
+    /// project, the fact applies everywhere.
     #[serde(default)]
     scope: FactScope,
-    /// Another project than the one you work in, by its id or name.
+    /// A project other than the one you work in, by id or name.
     project: Option<String>,
-    /// Files and folders it belongs to, relative to the project's top.
+    /// Files and folders it is about, relative to the project root.
     #[serde(default)]
     files: Vec<String>,
-    /// Older facts that it replaces, by their numbers.
+    /// The numbers of older facts that it replaces.
     #[serde(default)]
     supersedes: Vec<u64>,
-    /// Whether it waits for a person's word before it counts.
+    /// Whether it needs a person's approval before it takes effect.
     #[serde(default)]
     proposed: bool,
 }
@@ -51,7 +51,7 @@ pub(crate) struct RememberArgs {
 #[derive(Debug, Serialize, schemars::JsonSchema)]
 #[schemars(rename = "RememberedShown")]
 pub(crate) struct RememberOutcome {
-    /// `new`; `known` where it was remembered already; `accepted` where it was proposed.
+    /// `new`, `known` if it was remembered already, or `accepted` if it had been proposed.
     how: &'static str,
     /// The fact.
     fact: FactView,
@@ -61,14 +61,14 @@ pub(crate) struct RememberOutcome {
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "Recall")]
 pub(crate) struct RecallArgs {
-    /// What it is about; everything that is remembered, where left out.
+    /// What the facts should be about [default: all facts].
     query: Option<String>,
-    /// Another project than the one you work in, by its id or name.
+    /// A project other than the one you work in, by id or name.
     project: Option<String>,
-    /// How many facts to leave out from the beginning: `next` of the answer before.
+    /// The number of facts to skip: `next` of the previous answer.
     #[serde(default)]
     skip: usize,
-    /// How many facts at most, up to 100; 20 where left out.
+    /// The maximum number of facts, up to 100 [default: 20].
     limit: Option<usize>,
 }
 
@@ -79,7 +79,7 @@ pub(crate) struct FactPage {
     note: &'static str,
     /// The facts, the best first.
     facts: Vec<FactView>,
-    /// What to send as `skip` for the rest, if there is one.
+    /// The value of `skip` for the next page, if there is one.
     next: Option<usize>,
 }
 
@@ -87,28 +87,28 @@ pub(crate) struct FactPage {
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "Forget")]
 pub(crate) struct ForgetArgs {
-    /// The fact's number, as recall tells it.
+    /// The fact's number, as returned by recall.
     fact: u64,
-    /// Its scope, as recall tells it: `project` or `owner`. Where there is no project, `owner`.
+    /// Its scope, as returned by recall: `project` or `owner`. Without a project, `owner`.
     #[serde(default)]
     scope: FactScope,
-    /// Another project than the one you work in, by its id or name.
+    /// A project other than the one you work in, by id or name.
     project: Option<String>,
-    /// Why it no longer counts.
+    /// Why the fact no longer applies.
     reason: Option<String>,
 }
 
 #[derive(Debug, Serialize, schemars::JsonSchema)]
 #[schemars(rename = "ForgottenShown")]
 pub(crate) struct ForgetOutcome {
-    /// The fact that no longer counts. It stays readable in the memory's history.
+    /// The fact that no longer applies. It stays readable in the memory's history.
     forgotten: FactView,
 }
 
 #[tool_router(router = memory_tools, vis = "pub(crate)")]
 impl McpServer {
-    /// Remember a fact beyond this session. What it contradicts it replaces; what is known
-    /// already is not remembered twice. Secrets are refused.
+    /// Remember a fact beyond this session. It replaces facts that it contradicts; a fact that
+    /// is already known is not remembered twice. Secrets are rejected.
     #[tool(annotations(
         title = "Remember a fact",
         read_only_hint = false,
@@ -118,18 +118,18 @@ impl McpServer {
     ))]
     pub(crate) async fn remember(
         &self,
-        Parameters(asked): Parameters<RememberArgs>,
+        Parameters(args): Parameters<RememberArgs>,
     ) -> Result<Json<RememberOutcome>, ToolError> {
         let (memory, scope) = self
-            .resolve_memory(asked.scope, asked.project.as_deref())
+            .resolve_memory(args.scope, args.project.as_deref())
             .await?;
         let added = memory
             .add(NewFact {
                 by: FACT_AUTHOR.to_owned(),
-                files: asked.files,
-                supersedes: asked.supersedes.into_iter().map(Seq).collect(),
-                proposed: asked.proposed,
-                ..NewFact::from_person(asked.fact)
+                files: args.files,
+                supersedes: args.supersedes.into_iter().map(Seq).collect(),
+                proposed: args.proposed,
+                ..NewFact::from_person(args.fact)
             })
             .await?;
         let how = match added.status {
@@ -141,21 +141,21 @@ impl McpServer {
         Ok(Json(RememberOutcome { how, fact }))
     }
 
-    /// Recall what is remembered of the project and of everything the owner does.
+    /// Recall the facts remembered for the project and for the owner.
     #[tool(annotations(title = "Recall facts", read_only_hint = true, open_world_hint = false))]
     pub(crate) async fn recall(
         &self,
-        Parameters(asked): Parameters<RecallArgs>,
+        Parameters(args): Parameters<RecallArgs>,
     ) -> Result<Json<FactPage>, ToolError> {
-        let limit = check_limit(asked.limit, 20, 100)?;
-        let project = asked.project.as_deref();
-        let all = match asked.query.as_deref().map(str::trim) {
+        let limit = check_limit(args.limit, 20, 100)?;
+        let project = args.project.as_deref();
+        let all = match args.query.as_deref().map(str::trim) {
             Some(query) if !query.is_empty() => self.search_facts(query, project).await?,
             _ => self.list_facts(project).await?,
         };
-        let end = asked.skip.saturating_add(limit);
+        let end = args.skip.saturating_add(limit);
         let next = (end < all.len()).then_some(end);
-        let facts = all.into_iter().skip(asked.skip).take(limit).collect();
+        let facts = all.into_iter().skip(args.skip).take(limit).collect();
         Ok(Json(FactPage {
             note: QUOTE_NOTICE,
             facts,
@@ -163,7 +163,7 @@ impl McpServer {
         }))
     }
 
-    /// Let a fact count no more. It stays readable in the memory's history.
+    /// Forget a fact, so that it no longer applies. It stays readable in the memory's history.
     #[tool(annotations(
         title = "Forget a fact",
         read_only_hint = false,
@@ -173,19 +173,19 @@ impl McpServer {
     ))]
     pub(crate) async fn forget(
         &self,
-        Parameters(asked): Parameters<ForgetArgs>,
+        Parameters(args): Parameters<ForgetArgs>,
     ) -> Result<Json<ForgetOutcome>, ToolError> {
         let (memory, scope) = self
-            .resolve_memory(asked.scope, asked.project.as_deref())
+            .resolve_memory(args.scope, args.project.as_deref())
             .await?;
         let fact = memory
-            .forget(Seq(asked.fact), asked.reason.as_deref())
+            .forget(Seq(args.fact), args.reason.as_deref())
             .await?;
         let forgotten = self.fact_view(fact, scope);
         Ok(Json(ForgetOutcome { forgotten }))
     }
 
-    /// The memory that was meant, and what its scope is called.
+    /// Returns the memory for a scope, and the name of that scope.
     async fn resolve_memory(
         &self,
         scope: FactScope,
@@ -195,7 +195,7 @@ impl McpServer {
             return match project {
                 None => Ok((self.memory(None), "owner")),
                 Some(_) => Err(ToolError::invalid(
-                    "scope is owner and a project is named; give one of them",
+                    "scope is owner and project is set; give one of them",
                 )),
             };
         }
@@ -208,7 +208,7 @@ impl McpServer {
         Ok((self.memory(project), called))
     }
 
-    /// The facts of the project, then those that hold everywhere, that are about something.
+    /// Returns the facts about a query: the project's, then the owner's.
     pub(crate) async fn search_facts(
         &self,
         query: &str,
@@ -228,7 +228,7 @@ impl McpServer {
             .collect())
     }
 
-    /// All facts that count, those of the project first.
+    /// Returns all current facts, the project's first.
     async fn list_facts(&self, project: Option<&str>) -> Result<Vec<FactView>, ToolError> {
         let mut facts = Vec::new();
         if let Some(project) = self.resolve_project(project).await? {

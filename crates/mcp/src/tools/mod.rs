@@ -1,4 +1,4 @@
-//! The tools, a file a subject.
+//! The MCP tools, one file per subject.
 
 mod memory;
 mod session_writes;

@@ -1,4 +1,4 @@
-//! Tools that write: append messages, and save what they came to.
+//! MCP tools that write: append messages, and save checkpoints.
 
 use rmcp::handler::server::wrapper::{Json, Parameters};
 use rmcp::{schemars, tool, tool_router};
@@ -11,18 +11,18 @@ use throughline::{
 use crate::McpServer;
 use crate::tool_error::ToolError;
 
-/// Entries read at a time.
+/// The number of entries read at a time.
 const PAGE: usize = 1_000;
 
 #[derive(Clone, Copy, Debug, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 #[schemars(rename = "Speaker")]
 enum MessageRole {
-    /// The person.
+    /// The user.
     User,
     /// The agent.
     Assistant,
-    /// Whoever set the agent up.
+    /// The system prompt's author.
     System,
 }
 
@@ -39,9 +39,9 @@ impl From<MessageRole> for Role {
 #[derive(Debug, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct NewMessage {
-    /// Who speaks.
+    /// The role of the author.
     role: MessageRole,
-    /// What is said.
+    /// The text of the message.
     text: String,
 }
 
@@ -49,15 +49,16 @@ struct NewMessage {
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "AppendMessages")]
 pub(crate) struct AppendMessagesArgs {
-    /// The session, which must exist: its id, name or key, or `last`.
+    /// An existing session: its id, name or key, or `last`.
     session: Option<String>,
-    /// Instead of session: your own stable name for one, which is made if it is not there.
+    /// Instead of session: your own stable key for a session, which is created if it does not
+    /// exist.
     key: Option<String>,
-    /// What to call a session that is made.
+    /// The name for a session that is created.
     name: Option<String>,
-    /// The messages, in order; all are saved or none.
+    /// The messages, in order; either all or none are saved.
     messages: Vec<NewMessage>,
-    /// The number of the last entry you know of; refused if somebody else wrote since.
+    /// The number of the last entry you know; the call fails if there are newer ones.
     head: Option<u64>,
 }
 
@@ -66,7 +67,7 @@ pub(crate) struct AppendMessagesArgs {
 pub(crate) struct AppendOutcome {
     /// The session's id.
     session: String,
-    /// Whether it was made for this.
+    /// Whether the session was created by this call.
     made: bool,
     /// The number of its last entry now.
     head: u64,
@@ -78,37 +79,37 @@ pub(crate) struct AppendOutcome {
 pub(crate) struct SaveCheckpointArgs {
     /// The session: its id, name or key, or `last`.
     session: String,
-    /// What came before, in a sentence or two.
+    /// The background, in a sentence or two.
     #[serde(default)]
     background: String,
-    /// What was talked about.
+    /// The topics discussed.
     #[serde(default)]
     topics: Vec<String>,
-    /// What was finished.
+    /// What was completed.
     #[serde(default)]
     completed: Vec<String>,
-    /// What is being worked on.
+    /// What is in progress.
     #[serde(default)]
     in_progress: Vec<String>,
-    /// What remains.
+    /// What remains to be done.
     #[serde(default)]
     pending: Vec<String>,
-    /// What stands in the way.
+    /// What blocks progress.
     #[serde(default)]
     blockers: Vec<String>,
-    /// What was decided.
+    /// The decisions made.
     #[serde(default)]
     decisions: Vec<String>,
-    /// What is true and matters.
+    /// The relevant facts.
     #[serde(default)]
     facts: Vec<String>,
-    /// Which files were read or changed.
+    /// The files read or changed.
     #[serde(default)]
     files_touched: Vec<String>,
-    /// What someone still has to do.
+    /// The tasks that someone still has to do.
     #[serde(default)]
     open_tasks: Vec<String>,
-    /// The number of the last entry you know of; refused if somebody else wrote since.
+    /// The number of the last entry you know; the call fails if there are newer ones.
     head: Option<u64>,
 }
 
@@ -117,7 +118,7 @@ pub(crate) struct SaveCheckpointArgs {
 pub(crate) struct CheckpointOutcome {
     /// The session's id.
     session: String,
-    /// The checkpoint's entry, which is the session's last now.
+    /// The number of the checkpoint's entry, which is now the session's last.
     seq: u64,
     /// The last entry it covers.
     covers: u64,
@@ -125,8 +126,8 @@ pub(crate) struct CheckpointOutcome {
 
 #[tool_router(router = writing_tools, vis = "pub(crate)")]
 impl McpServer {
-    /// Save messages at the end of a session. They are durable when this answers. Use a key
-    /// of your own to have a session made the first time and found again later.
+    /// Append messages to a session. They are durable when the call returns. Use a key of your
+    /// own to create a session the first time and find it again later.
     #[tool(annotations(
         title = "Append messages",
         read_only_hint = false,
@@ -136,29 +137,29 @@ impl McpServer {
     ))]
     pub(crate) async fn append_messages(
         &self,
-        Parameters(asked): Parameters<AppendMessagesArgs>,
+        Parameters(args): Parameters<AppendMessagesArgs>,
     ) -> Result<Json<AppendOutcome>, ToolError> {
-        if asked.messages.is_empty() {
+        if args.messages.is_empty() {
             return Err(ToolError::invalid(
-                "messages is empty; there is nothing to save",
+                "messages is empty; send at least one message",
             ));
         }
-        let (session, made) = match (&asked.session, &asked.key) {
+        let (session, made) = match (&args.session, &args.key) {
             (Some(named), None) => (self.resolve_session(named).await?, false),
             (None, Some(key)) => {
-                let (session, existed) = self.session_by_key(key, asked.name.as_deref()).await?;
+                let (session, existed) = self.session_by_key(key, args.name.as_deref()).await?;
                 (session, !existed)
             }
-            _ => return Err(ToolError::invalid("give session or key, and not both")),
+            _ => return Err(ToolError::invalid("give session or key, not both")),
         };
-        let entries = asked.messages.into_iter().map(|message| {
-            let said = Message::text(message.role.into(), message.text);
-            session.new_entry(said)
+        let entries = args.messages.into_iter().map(|message| {
+            let message = Message::text(message.role.into(), message.text);
+            session.new_entry(message)
         });
         let appended = session
             .append_all(
                 entries.collect(),
-                expected_head(asked.head),
+                expected_head(args.head),
                 ConflictPolicy::Reject,
             )
             .await?;
@@ -170,7 +171,7 @@ impl McpServer {
         }))
     }
 
-    /// The session with this key, which is made if there is none.
+    /// Returns the session with this key, creating it if there is none.
     async fn session_by_key(
         &self,
         key: &str,
@@ -188,8 +189,8 @@ impl McpServer {
             .await?)
     }
 
-    /// Save what a session came to so far, so that whoever goes on with it starts from that:
-    /// it stands for everything said before it. All of it stays readable.
+    /// Save a summary of the session so far as a checkpoint. A model that continues the
+    /// session receives it in place of the earlier messages, all of which stay readable.
     #[tool(annotations(
         title = "Save a checkpoint",
         read_only_hint = false,
@@ -199,28 +200,28 @@ impl McpServer {
     ))]
     pub(crate) async fn save_checkpoint(
         &self,
-        Parameters(asked): Parameters<SaveCheckpointArgs>,
+        Parameters(args): Parameters<SaveCheckpointArgs>,
     ) -> Result<Json<CheckpointOutcome>, ToolError> {
         let summary = Summary {
-            background: asked.background,
-            topics: asked.topics,
-            completed: asked.completed,
-            in_progress: asked.in_progress,
-            pending: asked.pending,
-            blockers: asked.blockers,
-            decisions: asked.decisions,
-            facts: asked.facts,
-            files_touched: asked.files_touched,
-            open_tasks: asked.open_tasks,
+            background: args.background,
+            topics: args.topics,
+            completed: args.completed,
+            in_progress: args.in_progress,
+            pending: args.pending,
+            blockers: args.blockers,
+            decisions: args.decisions,
+            facts: args.facts,
+            files_touched: args.files_touched,
+            open_tasks: args.open_tasks,
         };
         if summary.is_empty() {
             return Err(ToolError::invalid(
-                "the checkpoint says nothing; fill in background or one of the lists",
+                "the checkpoint is empty; fill in background or one of the lists",
             ));
         }
-        let session = self.resolve_session(&asked.session).await?;
+        let session = self.resolve_session(&args.session).await?;
         let head = session.record().await?.info.head;
-        let head = asked.head.map_or(head, Seq);
+        let head = args.head.map_or(head, Seq);
         let checkpoint = build_checkpoint(&session, summary, head).await?;
         let covers = checkpoint.covers.0;
         let entry = session.new_entry(checkpoint);
@@ -240,8 +241,8 @@ fn expected_head(head: Option<u64>) -> Expect {
     head.map_or(Expect::Any, |head| Expect::At(Seq(head)))
 }
 
-/// A checkpoint over everything that can be seen up to `head`, but for a tool's call that
-/// has not been answered yet: its answer must not be parted from it.
+/// Builds a checkpoint over everything visible up to `head`, except a tool call without a
+/// result: the result must not be separated from its call.
 async fn build_checkpoint(
     session: &Session,
     summary: Summary,
@@ -252,7 +253,7 @@ async fn build_checkpoint(
         .state
         .checkpoint()
         .map_or(Seq::ZERO, |mark| mark.covers);
-    let mut said: Vec<Entry> = Vec::new();
+    let mut visible: Vec<Entry> = Vec::new();
     for span in record.state.visible_spans_after(previous) {
         let to = span.to.unwrap_or(head).min(head);
         let mut next = span.from;
@@ -261,15 +262,15 @@ async fn build_checkpoint(
             let Some(last) = page.last() else { break };
             next = last.seq.next();
             let messages = page.into_iter().filter(|entry| entry.message().is_some());
-            said.extend(messages);
+            visible.extend(messages);
         }
     }
-    let covers = first_open_call(&said).map_or(head, |call| Seq(call.0 - 1));
-    said.retain(|entry| entry.seq <= covers);
-    if said.is_empty() && record.state.checkpoint().is_none() {
+    let covers = first_open_call(&visible).map_or(head, |call| Seq(call.0 - 1));
+    visible.retain(|entry| entry.seq <= covers);
+    if visible.is_empty() && record.state.checkpoint().is_none() {
         return Err(ToolError::invalid(format!(
-            "nothing was said in session {} yet that a checkpoint could stand for; \
-             append_messages first",
+            "session {} has no messages yet for a checkpoint to cover; \
+             use append_messages first",
             session.id()
         )));
     }
@@ -277,17 +278,17 @@ async fn build_checkpoint(
         covers,
         summary,
         by: "agent".to_owned(),
-        messages: said.len() as u64,
-        oldest: said.first().map(|entry| entry.at),
-        newest: said.last().map(|entry| entry.at),
+        messages: visible.len() as u64,
+        oldest: visible.first().map(|entry| entry.at),
+        newest: visible.last().map(|entry| entry.at),
         usage: None,
     })
 }
 
-/// The first call of a tool that has no answer yet.
-fn first_open_call(said: &[Entry]) -> Option<Seq> {
+/// Returns the first tool call that has no result yet.
+fn first_open_call(visible: &[Entry]) -> Option<Seq> {
     let mut open: Vec<(&str, Seq)> = Vec::new();
-    for entry in said {
+    for entry in visible {
         let Body::Message(message) = &entry.body else {
             continue;
         };

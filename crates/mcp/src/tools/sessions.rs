@@ -1,4 +1,4 @@
-//! Tools that read: list, search, read, and build context for a task.
+//! MCP tools that read: list, search and read sessions, and build context for a task.
 
 use std::time::Duration;
 
@@ -19,13 +19,13 @@ use crate::history_view::{
 use crate::resolve::check_limit;
 use crate::tool_error::ToolError;
 
-/// How long what was just said is waited for.
+/// How long to wait for the newest entries to be indexed.
 const MAX_INDEX_WAIT: Duration = Duration::from_millis(1_500);
-/// Characters of one entry that are shown where nobody says.
+/// The default maximum number of characters per entry.
 const DEFAULT_ENTRY_CHARS: usize = 4_000;
-/// Tokens of a context where nobody says.
+/// The default token budget of a context.
 const DEFAULT_BUDGET: u64 = 8_000;
-/// The most tokens of a context.
+/// The maximum token budget of a context.
 const MAX_BUDGET: u64 = 100_000;
 
 #[derive(Debug, Default, Deserialize, schemars::JsonSchema)]
@@ -37,11 +37,11 @@ pub(crate) struct ListSessionsArgs {
     tags: Vec<String>,
     /// Only sessions of this project, by its id or name.
     project: Option<String>,
-    /// Only sessions last with the agent of this name.
+    /// Only sessions last used by the agent with this name.
     agent: Option<String>,
-    /// Where the page starts: `next` of the page before.
+    /// Where the page starts: `next` of the previous page.
     cursor: Option<String>,
-    /// How many at most, up to 100; 20 where left out.
+    /// The maximum number of sessions, up to 100 [default: 20].
     limit: Option<usize>,
 }
 
@@ -61,7 +61,7 @@ pub(crate) struct SearchSessionsArgs {
     query: String,
     /// Only in this project, by its id or name.
     project: Option<String>,
-    /// How many hits at most, up to 50; 10 where left out.
+    /// The maximum number of hits, up to 50 [default: 10].
     limit: Option<usize>,
 }
 
@@ -71,26 +71,26 @@ pub(crate) struct Hits {
     note: &'static str,
     /// The hits, the best first.
     hits: Vec<HitView>,
-    /// What was searched for instead, when nothing had the words as they were typed.
+    /// The corrected query, if nothing matched the words as typed.
     corrected: Option<String>,
-    /// How many changes could not be searched yet.
+    /// The number of changes that are not indexed yet.
     behind: u64,
 }
 
 #[derive(Debug, Serialize, schemars::JsonSchema)]
 #[schemars(rename = "HitShown")]
 pub(crate) struct HitView {
-    /// The session it is in.
+    /// The session that contains it.
     session: String,
-    /// What that session is called.
+    /// The title of that session.
     title: Option<String>,
-    /// The entry, for read_session.
+    /// The number of the entry, for read_session.
     seq: u64,
-    /// Who spoke.
+    /// The role of its author.
     role: String,
-    /// When.
+    /// When it was added.
     at: String,
-    /// The best place in it.
+    /// The best-matching excerpt of the entry.
     quote: String,
 }
 
@@ -98,16 +98,15 @@ pub(crate) struct HitView {
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "ReadSession")]
 pub(crate) struct ReadSessionArgs {
-    /// Which: its id, the beginning of one, its name or key, or `last`.
+    /// The session: its id, an id prefix, its name or key, or `last`.
     session: String,
-    /// The first entry to read, to read forwards; without it and `before`, the last ones
-    /// are read.
+    /// Read forward from this entry. Without `from` and `before`, the last entries are read.
     from: Option<u64>,
-    /// Read the entries before this one, to read backwards.
+    /// Read backward from before this entry.
     before: Option<u64>,
-    /// How many entries at most, up to 200; 20 where left out.
+    /// The maximum number of entries, up to 200 [default: 20].
     limit: Option<usize>,
-    /// How many characters of each entry at most, up to 50000; 4000 where left out.
+    /// The maximum number of characters per entry, up to 50000 [default: 4000].
     longest: Option<usize>,
 }
 
@@ -119,9 +118,9 @@ pub(crate) struct Entries {
     session: SessionView,
     /// The entries, oldest first.
     entries: Vec<EntryView>,
-    /// What to ask for with `before` to read on backwards; none at the beginning.
+    /// The value of `before` for the preceding entries; none at the beginning.
     older: Option<u64>,
-    /// What to ask for with `from` to read on; none at the end.
+    /// The value of `from` for the following entries; none at the end.
     newer: Option<u64>,
 }
 
@@ -129,14 +128,14 @@ pub(crate) struct Entries {
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "BuildContext")]
 pub(crate) struct BuildContextArgs {
-    /// What is to be done, in a sentence or two.
+    /// The task, in a sentence or two.
     task: String,
-    /// The session to go on with; without one, what all sessions and the memory have on
-    /// the task.
+    /// The session to continue; without one, the context comes from all sessions and the
+    /// memory.
     session: Option<String>,
-    /// Only from this project, by its id or name; the one you work in where left out.
+    /// Only from this project, by its id or name [default: the one you work in].
     project: Option<String>,
-    /// How many tokens it may take, up to 100000; 8000 where left out.
+    /// The maximum number of tokens, up to 100000 [default: 8000].
     budget: Option<u64>,
 }
 
@@ -145,18 +144,18 @@ pub(crate) struct BuildContextArgs {
 pub(crate) struct ContextView {
     /// What the texts are.
     note: &'static str,
-    /// The parts, in the order in which to read them.
+    /// The sections, in reading order.
     sections: Vec<SectionView>,
-    /// About how many tokens they are.
+    /// The approximate number of tokens.
     tokens: u64,
 }
 
 #[derive(Debug, Serialize, schemars::JsonSchema)]
 #[schemars(rename = "SectionShown")]
 pub(crate) struct SectionView {
-    /// What it is: memory, checkpoint, recent messages, recalled excerpts, …
+    /// The kind of section: memory, checkpoint, recent messages, recalled excerpts, …
     name: String,
-    /// What it says.
+    /// The text of the section.
     text: String,
 }
 
@@ -170,34 +169,34 @@ impl McpServer {
     ))]
     pub(crate) async fn list_sessions(
         &self,
-        Parameters(asked): Parameters<ListSessionsArgs>,
+        Parameters(args): Parameters<ListSessionsArgs>,
     ) -> Result<Json<SessionList>, ToolError> {
-        let limit = check_limit(asked.limit, 20, 100)?;
-        let tags: Result<Vec<Tag>, _> = asked.tags.iter().map(|tag| tag.parse()).collect();
-        let project = match &asked.project {
+        let limit = check_limit(args.limit, 20, 100)?;
+        let tags: Result<Vec<Tag>, _> = args.tags.iter().map(|tag| tag.parse()).collect();
+        let project = match &args.project {
             None => None,
             named => self.resolve_project(named.as_deref()).await?,
         };
         let filter = SessionFilter {
             tags: tags.map_err(throughline::Error::from)?,
-            agent: asked.agent,
+            agent: args.agent,
             project,
             ..SessionFilter::default()
         };
-        let after: Option<Cursor> = parse_cursor(asked.cursor.as_deref())?;
+        let after: Option<Cursor> = parse_cursor(args.cursor.as_deref())?;
         let page = self.tl.list(&filter, after.as_ref(), limit).await?;
         Ok(Json(SessionList {
             sessions: page
                 .items
                 .iter()
-                .map(|card| self.session_view(card))
+                .map(|info| self.session_view(info))
                 .collect(),
             next: page.next.map(|next| next.to_string()),
         }))
     }
 
-    /// Find where something was said, in all sessions, by words and by meaning. Answers with
-    /// quotes; read_session reads around them.
+    /// Search all sessions by words and by meaning. Returns quotes; use read_session to read
+    /// around them.
     #[tool(annotations(
         title = "Search sessions",
         read_only_hint = true,
@@ -205,17 +204,17 @@ impl McpServer {
     ))]
     pub(crate) async fn search_sessions(
         &self,
-        Parameters(asked): Parameters<SearchSessionsArgs>,
+        Parameters(args): Parameters<SearchSessionsArgs>,
     ) -> Result<Json<Hits>, ToolError> {
-        let limit = check_limit(asked.limit, 10, 50)?;
-        let project = match &asked.project {
+        let limit = check_limit(args.limit, 10, 50)?;
+        let project = match &args.project {
             None => None,
             named => self.resolve_project(named.as_deref()).await?,
         };
         let searched = self
             .tl
             .search(&SearchOptions {
-                query: &asked.query,
+                query: &args.query,
                 mode: Mode::Hybrid,
                 limit,
                 typing: false,
@@ -229,7 +228,7 @@ impl McpServer {
             session: hit.session.to_string(),
             title: searched
                 .session(&hit.session)
-                .map(|card| self.redact_text(card.title()).into_owned()),
+                .map(|info| self.redact_text(info.title()).into_owned()),
             seq: hit.seq.0,
             role: hit.role.as_str().to_owned(),
             at: hit.at.to_string(),
@@ -243,8 +242,8 @@ impl McpServer {
         }))
     }
 
-    /// The snippet of a hit, unless it may hold a piece of a secret that is only seen in
-    /// the whole: then the beginning of the redacted whole.
+    /// Returns the snippet of a hit, unless it may contain part of a secret that is only
+    /// recognizable in the whole text: then the beginning of the redacted whole.
     fn safe_quote(&self, whole: &str, snippet: &str) -> String {
         let safe = self.redact_text(whole);
         if matches!(safe, std::borrow::Cow::Borrowed(_)) {
@@ -253,7 +252,7 @@ impl McpServer {
         truncate(&safe, 400).0
     }
 
-    /// Read a session's entries, the last ones or any stretch, oldest first.
+    /// Read a session's entries, the last ones or any range, oldest first.
     #[tool(annotations(
         title = "Read a session",
         read_only_hint = true,
@@ -261,18 +260,18 @@ impl McpServer {
     ))]
     pub(crate) async fn read_session(
         &self,
-        Parameters(asked): Parameters<ReadSessionArgs>,
+        Parameters(args): Parameters<ReadSessionArgs>,
     ) -> Result<Json<Entries>, ToolError> {
-        let limit = check_limit(asked.limit, 20, 200)?;
-        let longest = asked.longest.unwrap_or(DEFAULT_ENTRY_CHARS);
+        let limit = check_limit(args.limit, 20, 200)?;
+        let longest = args.longest.unwrap_or(DEFAULT_ENTRY_CHARS);
         if !(1..=50_000).contains(&longest) {
             return Err(ToolError::invalid(format!(
-                "longest is from 1 to 50000 characters, not {longest}"
+                "longest must be from 1 to 50000 characters, not {longest}"
             )));
         }
-        let session = self.resolve_session(&asked.session).await?;
-        let card = session.record().await?.info;
-        let (read, from_end) = match (asked.from, asked.before) {
+        let session = self.resolve_session(&args.session).await?;
+        let info = session.record().await?.info;
+        let (read, from_end) = match (args.from, args.before) {
             (Some(_), Some(_)) => {
                 return Err(ToolError::invalid("give from or before, not both"));
             }
@@ -294,14 +293,15 @@ impl McpServer {
         Ok(Json(Entries {
             note: QUOTE_NOTICE,
             older: older.filter(|seq| *seq > 1),
-            newer: newer.filter(|seq| *seq <= card.head.0),
-            session: self.session_view(&card),
+            newer: newer.filter(|seq| *seq <= info.head.0),
+            session: self.session_view(&info),
             entries,
         }))
     }
 
-    /// Put together what matters for a task: of one session, what a model going on with it
-    /// would be sent; without a session, what the memory and all sessions have on it.
+    /// Build the context for a task: for a session, what a model that continues it would be
+    /// sent; without a session, the relevant facts and excerpts from the memory and all
+    /// sessions.
     #[tool(annotations(
         title = "Build context",
         read_only_hint = true,
@@ -309,17 +309,17 @@ impl McpServer {
     ))]
     pub(crate) async fn build_context(
         &self,
-        Parameters(asked): Parameters<BuildContextArgs>,
+        Parameters(args): Parameters<BuildContextArgs>,
     ) -> Result<Json<ContextView>, ToolError> {
-        let budget = asked.budget.unwrap_or(DEFAULT_BUDGET);
+        let budget = args.budget.unwrap_or(DEFAULT_BUDGET);
         if !(100..=MAX_BUDGET).contains(&budget) {
             return Err(ToolError::invalid(format!(
-                "budget is from 100 to {MAX_BUDGET} tokens, not {budget}"
+                "budget must be from 100 to {MAX_BUDGET} tokens, not {budget}"
             )));
         }
-        let sections = match &asked.session {
-            Some(named) => self.session_context(named, &asked.task, budget).await?,
-            None => self.task_context(&asked, budget).await?,
+        let sections = match &args.session {
+            Some(named) => self.session_context(named, &args.task, budget).await?,
+            None => self.task_context(&args, budget).await?,
         };
         let tokens = sections.iter().map(|s| self.count_tokens(&s.text)).sum();
         Ok(Json(ContextView {
@@ -329,7 +329,7 @@ impl McpServer {
         }))
     }
 
-    /// What a model going on with a session would be sent.
+    /// Returns what a model that continues a session would be sent.
     async fn session_context(
         &self,
         named: &str,
@@ -337,18 +337,18 @@ impl McpServer {
         budget: u64,
     ) -> Result<Vec<SectionView>, ToolError> {
         let session = self.resolve_session(named).await?;
-        let voice = Responder::offline();
+        let responder = Responder::offline();
         let message = Content::text(task);
         let asking = RequestOptions {
             budget: Some(budget),
-            ..voice.request_options(Some(&message))
+            ..responder.request_options(Some(&message))
         };
         let request = session.request(&asking).await?;
-        let said = request.sections.iter().filter(|section| {
-            // The task itself is known to whoever sent it.
+        let shown = request.sections.iter().filter(|section| {
+            // Leave out the task itself: the caller already has it.
             section.name != throughline::context::SectionName::Message && !section.text.is_empty()
         });
-        Ok(said
+        Ok(shown
             .map(|section| SectionView {
                 name: section.name.to_string(),
                 text: self.redact_text(&section.text).into_owned(),
@@ -356,19 +356,19 @@ impl McpServer {
             .collect())
     }
 
-    /// What the memory and all sessions have on a task.
+    /// Returns what the memory and all sessions contain about a task.
     async fn task_context(
         &self,
-        asked: &BuildContextArgs,
+        args: &BuildContextArgs,
         budget: u64,
     ) -> Result<Vec<SectionView>, ToolError> {
         let facts = self
-            .search_facts(&asked.task, asked.project.as_deref())
+            .search_facts(&args.task, args.project.as_deref())
             .await?;
         let found = self
             .search_sessions(Parameters(SearchSessionsArgs {
-                query: strip_query_syntax(&asked.task),
-                project: asked.project.clone(),
+                query: strip_query_syntax(&args.task),
+                project: args.project.clone(),
                 limit: Some(20),
             }))
             .await?;
@@ -412,7 +412,7 @@ impl McpServer {
     }
 }
 
-/// A task in words alone: what it says is no filter and no phrase.
+/// Strips query syntax from a task, so that nothing in it is read as a filter or phrase.
 fn strip_query_syntax(task: &str) -> String {
     let (task, _) = truncate(task, MAX_HISTORY_CHARS.min(2_000));
     task.replace([':', '"'], " ")
@@ -421,7 +421,7 @@ fn strip_query_syntax(task: &str) -> String {
 pub(crate) fn parse_cursor(cursor: Option<&str>) -> Result<Option<Cursor>, ToolError> {
     cursor.map(str::parse).transpose().map_err(|error| {
         ToolError::invalid(format!(
-            "the cursor means nothing here ({error}); send `next` of the page before, or none"
+            "the cursor is invalid ({error}); send `next` of the previous page, or omit it"
         ))
     })
 }

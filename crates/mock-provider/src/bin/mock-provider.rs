@@ -1,24 +1,24 @@
-//! A stand-in for model providers that runs by itself.
+//! The mock provider as a standalone program.
 //!
-//! `stand-in [--listen HOST:PORT] [--script FILE.json] [--key KEY]` prints its address and
-//! answers until it is ended.
+//! `mock-provider [--listen HOST:PORT] [--script FILE.json] [--key KEY]` prints its address
+//! and serves until it is killed.
 
 use std::error::Error;
 use std::process::ExitCode;
 
 use throughline_mock_provider::{MockProvider, Script};
 
-const USAGE: &str = "usage: stand-in [--listen HOST:PORT] [--script FILE.json] [--key KEY]";
+const USAGE: &str = "usage: mock-provider [--listen HOST:PORT] [--script FILE.json] [--key KEY]";
 
 fn main() -> ExitCode {
     match start_from_args() {
-        Ok(stand_in) => {
-            println!("{}", stand_in.url());
-            stand_in.wait();
+        Ok(provider) => {
+            println!("{}", provider.url());
+            provider.wait();
             ExitCode::SUCCESS
         }
         Err(error) => {
-            eprintln!("stand-in: {error}");
+            eprintln!("mock-provider: {error}");
             ExitCode::FAILURE
         }
     }

@@ -1,4 +1,4 @@
-//! Anthropic's Messages.
+//! Anthropic's Messages API.
 
 use serde_json::{Value, json};
 
@@ -16,8 +16,8 @@ pub(super) fn frames(reply: &Reply, model: &str) -> Vec<SseFrame> {
         ),
         SseFrame::named("ping", &json!({"type": "ping"})),
     ];
-    for (index, said) in reply.blocks.iter().enumerate() {
-        push_block_frames(index, said, &mut frames);
+    for (index, reply_block) in reply.blocks.iter().enumerate() {
+        push_block_frames(index, reply_block, &mut frames);
     }
     let ending = json!({
         "type": "message_delta",
@@ -32,10 +32,10 @@ pub(super) fn frames(reply: &Reply, model: &str) -> Vec<SseFrame> {
     frames
 }
 
-fn push_block_frames(index: usize, said: &ReplyBlock, frames: &mut Vec<SseFrame>) {
-    let mut block = to_block(said);
+fn push_block_frames(index: usize, reply_block: &ReplyBlock, frames: &mut Vec<SseFrame>) {
+    let mut block = to_block(reply_block);
     let mut deltas = Vec::new();
-    match said {
+    match reply_block {
         ReplyBlock::Text(text) => {
             block["text"] = json!("");
             deltas.extend(
@@ -57,7 +57,7 @@ fn push_block_frames(index: usize, said: &ReplyBlock, frames: &mut Vec<SseFrame>
         ReplyBlock::Call { .. } | ReplyBlock::Raw(_) if block["input"].is_object() => {
             let input = block["input"].take().to_string();
             block["input"] = json!({});
-            // In two halves, neither of which is JSON.
+            // In two deltas, neither of which is valid JSON by itself.
             let (first, second) = input.split_at(1);
             deltas.extend(
                 [first, second]
@@ -104,7 +104,7 @@ fn message_head(model: &str) -> Value {
     })
 }
 
-/// Cached tokens are counted apart from the others here.
+/// Returns the usage; here cached tokens are not included in the input tokens.
 fn usage(reply: &Reply, output: u64) -> Value {
     let tokens = reply.usage;
     json!({
@@ -115,8 +115,8 @@ fn usage(reply: &Reply, output: u64) -> Value {
     })
 }
 
-fn to_block(said: &ReplyBlock) -> Value {
-    match said {
+fn to_block(reply_block: &ReplyBlock) -> Value {
+    match reply_block {
         ReplyBlock::Text(text) => json!({"type": "text", "text": text}),
         ReplyBlock::Thinking { text, signature } => {
             json!({"type": "thinking", "thinking": text, "signature": signature})

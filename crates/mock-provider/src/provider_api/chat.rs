@@ -1,4 +1,4 @@
-//! OpenAI's Chat Completions, as those compatible with it speak it too.
+//! OpenAI's Chat Completions API, which compatible providers use too.
 
 use serde_json::{Value, json};
 
@@ -19,8 +19,8 @@ pub(super) fn frames(reply: &Reply, model: &str) -> Vec<SseFrame> {
     first.is_delta = false;
     let mut frames = vec![first];
     let mut calls = 0;
-    for said in &reply.blocks {
-        match said {
+    for block in &reply.blocks {
+        match block {
             ReplyBlock::Text(text) => frames.extend(
                 split_deltas(text)
                     .into_iter()
@@ -63,8 +63,8 @@ pub(super) fn frames(reply: &Reply, model: &str) -> Vec<SseFrame> {
 pub(super) fn body(reply: &Reply, model: &str) -> Value {
     let mut text = String::new();
     let mut calls = Vec::new();
-    for said in &reply.blocks {
-        match said {
+    for block in &reply.blocks {
+        match block {
             ReplyBlock::Text(more) => text.push_str(more),
             ReplyBlock::Call { id, name, input } => calls.push(json!({
                 "id": id,

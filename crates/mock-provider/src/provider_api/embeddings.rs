@@ -1,10 +1,10 @@
-//! OpenAI's Embeddings: a vector for each text, alike where texts share words.
+//! OpenAI's Embeddings API: texts that share words get similar vectors.
 
 use serde_json::{Value, json};
 
 use crate::{Reply, Request};
 
-/// How long a vector is.
+/// The length of a vector.
 const DIMENSIONS: usize = 64;
 
 pub(super) fn body(reply: &Reply, request: &Request) -> Value {
@@ -20,12 +20,12 @@ pub(super) fn body(reply: &Reply, request: &Request) -> Value {
     })
 }
 
-/// Each word has a place of its own, more or less.
+/// Returns a vector in which each word has a dimension of its own, except for collisions.
 fn embed(text: &str) -> Vec<f32> {
     let mut vector = vec![0.0; DIMENSIONS];
     let words = text.split(|c: char| !c.is_alphanumeric());
     for word in words.filter(|word| !word.is_empty()) {
-        // FNV-1a: the same for everybody, for ever.
+        // FNV-1a, which is stable across machines and versions.
         let hash = word
             .to_lowercase()
             .bytes()

@@ -1,4 +1,4 @@
-//! Google's Gemini.
+//! Google's Gemini API.
 
 use serde_json::{Value, json};
 
@@ -9,7 +9,7 @@ pub(super) fn frames(reply: &Reply, model: &str) -> Vec<SseFrame> {
     let mut frames: Vec<SseFrame> = reply
         .blocks
         .iter()
-        .flat_map(|said| match said {
+        .flat_map(|block| match block {
             ReplyBlock::Text(text) => split_deltas(text)
                 .into_iter()
                 .map(|text| json!({"text": text}))
@@ -60,13 +60,13 @@ fn chunk(parts: &[Value], reason: Option<&str>, reply: &Reply, model: &str) -> V
     })
 }
 
-fn to_part(said: &ReplyBlock) -> Value {
-    match said {
+fn to_part(block: &ReplyBlock) -> Value {
+    match block {
         ReplyBlock::Text(text) => json!({"text": text}),
         ReplyBlock::Thinking { text, signature } => {
             json!({"text": text, "thought": true, "thoughtSignature": signature})
         }
-        // It gives calls no ids.
+        // Gemini does not assign ids to calls.
         ReplyBlock::Call { name, input, .. } => {
             json!({"functionCall": {"name": name, "args": input}})
         }

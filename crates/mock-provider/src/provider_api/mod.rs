@@ -1,4 +1,4 @@
-//! The interfaces of providers: what is asked where, and how it is answered.
+//! The provider APIs that the mock server implements: paths, request formats and reply formats.
 
 mod anthropic;
 mod chat;
@@ -11,7 +11,7 @@ use serde_json::Value;
 use crate::sse_frame::SseFrame;
 use crate::{Reply, ReplyBlock, Request};
 
-/// An interface.
+/// A provider API.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum ProviderApi {
     /// Anthropic's Messages.
@@ -27,7 +27,7 @@ pub enum ProviderApi {
 }
 
 impl ProviderApi {
-    /// The interface at a path, whatever stands before it.
+    /// Returns the API at a path, whatever its prefix.
     pub(crate) fn from_path(path: &str) -> Option<Self> {
         if path.ends_with("/messages") {
             Some(Self::Anthropic)
@@ -44,19 +44,19 @@ impl ProviderApi {
         }
     }
 
-    /// A reply as a stream of events.
+    /// Returns a reply as a stream of events.
     pub(crate) fn frames(self, reply: &Reply, model: &str) -> Vec<SseFrame> {
         match self {
             Self::Anthropic => anthropic::frames(reply, model),
             Self::Chat => chat::frames(reply, model),
             Self::Responses => responses::frames(reply, model),
             Self::Gemini => gemini::frames(reply, model),
-            // There is no such thing as a stream of them.
+            // Embeddings are never streamed.
             Self::Embeddings => Vec::new(),
         }
     }
 
-    /// A reply as one object.
+    /// Returns a reply as one JSON object.
     pub(crate) fn body(self, reply: &Reply, request: &Request) -> Value {
         let model = request.model();
         match self {
@@ -68,7 +68,7 @@ impl ProviderApi {
         }
     }
 
-    /// The event by which a provider tells of an error amid an answer.
+    /// Returns the event with which a provider reports an overload in the middle of a reply.
     pub(crate) fn overloaded_frame(self) -> SseFrame {
         match self {
             Self::Anthropic => anthropic::overloaded_frame(),
@@ -79,12 +79,12 @@ impl ProviderApi {
     }
 }
 
-/// Why an answer ended, where nobody said otherwise.
+/// Returns the stop reason of a reply, if the script does not set one.
 fn stop_reason<'a>(reply: &'a Reply, calls: &'a str, otherwise: &'a str) -> &'a str {
     let has_calls = reply
         .blocks
         .iter()
-        .any(|said| matches!(said, ReplyBlock::Call { .. }));
+        .any(|block| matches!(block, ReplyBlock::Call { .. }));
     reply
         .stop
         .as_deref()

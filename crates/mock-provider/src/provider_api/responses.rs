@@ -1,4 +1,4 @@
-//! OpenAI's Responses.
+//! OpenAI's Responses API.
 
 use serde_json::{Value, json};
 
@@ -13,8 +13,8 @@ pub(super) fn frames(reply: &Reply, model: &str) -> Vec<SseFrame> {
     let mut begun = response_head(model, "in_progress");
     begun["output"] = json!([]);
     let mut frames = vec![event("response.created", json!({"response": begun}))];
-    for (at, said) in reply.blocks.iter().enumerate() {
-        let item = to_item(said);
+    for (at, block) in reply.blocks.iter().enumerate() {
+        let item = to_item(block);
         let index = json!({"output_index": at});
         let with = |name: &str, value: Value| {
             let mut data = index.clone();
@@ -31,7 +31,7 @@ pub(super) fn frames(reply: &Reply, model: &str) -> Vec<SseFrame> {
             empty["arguments"] = json!("");
         }
         frames.push(event("response.output_item.added", with("item", empty)));
-        match said {
+        match block {
             ReplyBlock::Text(text) => frames.extend(split_deltas(text).into_iter().map(|piece| {
                 event("response.output_text.delta", with("delta", json!(piece))).into_delta()
             })),
@@ -91,8 +91,8 @@ fn response_head(model: &str, status: &str) -> Value {
     })
 }
 
-fn to_item(said: &ReplyBlock) -> Value {
-    match said {
+fn to_item(block: &ReplyBlock) -> Value {
+    match block {
         ReplyBlock::Text(text) => json!({
             "type": "message",
             "id": "msg_stand_in",

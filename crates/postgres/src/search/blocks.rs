@@ -1,4 +1,4 @@
-//! The rows of blocks and words.
+//! Reads and deletes the rows of index blocks and their terms.
 
 use std::collections::BTreeMap;
 
@@ -9,14 +9,14 @@ use crate::error::Fault;
 use crate::rows;
 use crate::tx::Tx;
 
-/// How long the passages of each of an owner's blocks are.
+/// Loads the passage lengths of each of an owner's blocks.
 pub(super) async fn load_lengths(
     tx: &Tx,
     owner: &str,
 ) -> Result<BTreeMap<i32, Vec<PassageLength>>, Fault> {
     let found = tx
         .query(
-            "reading how long passages are",
+            "reading passage lengths",
             "SELECT block, lengths FROM throughline.block WHERE owner = $1",
             params![owner],
         )
@@ -28,7 +28,7 @@ pub(super) async fn load_lengths(
     Ok(blocks)
 }
 
-/// The block, term and postings of each row with one of the terms in one of the blocks.
+/// Selects the block, term and postings of the given terms in the given blocks.
 pub(super) async fn select_postings(
     tx: &Tx,
     owner: &str,
@@ -36,7 +36,7 @@ pub(super) async fn select_postings(
     terms: &[&str],
 ) -> Result<Vec<Row>, Fault> {
     tx.query(
-        "looking for words",
+        "looking up terms",
         "SELECT block, term, postings FROM throughline.word
          WHERE owner = $1 AND block = ANY ($2::int[]) AND term = ANY ($3::text[])",
         params![owner, blocks, terms],
@@ -44,7 +44,7 @@ pub(super) async fn select_postings(
     .await
 }
 
-/// Deletes a block with its words.
+/// Deletes a block and its terms.
 pub(super) async fn drop_block(tx: &Tx, owner: &str, block: i64) -> Result<(), Fault> {
     for table in ["word", "block"] {
         let sql =

@@ -1,6 +1,7 @@
-//! The passages a scope allows, by their numbers.
+//! Resolves a search scope to the numbers of the passages it allows.
 //!
-//! Invariant: whatever finds candidates asks this first, and its numbers are of one owner.
+//! Invariant: every source of candidates applies this filter, and its numbers belong to one
+//! owner.
 
 use std::collections::HashSet;
 
@@ -12,12 +13,12 @@ use crate::error::Fault;
 use crate::rows;
 use crate::tx::Tx;
 
-/// The numbers that are allowed.
+/// The passage numbers that a scope allows.
 #[derive(Debug)]
 pub(super) enum PassageFilter {
-    /// All of the owner's but these.
+    /// All of the owner's passages but these.
     AllExcept(HashSet<i64>),
-    /// These.
+    /// Only these passages.
     Only(HashSet<i64>),
 }
 
@@ -29,7 +30,7 @@ impl PassageFilter {
         }
     }
 
-    /// The same as a condition, and the numbers it is given as `$2`.
+    /// The filter as an SQL condition, and the numbers to pass as `$2`.
     pub(super) fn condition(&self) -> (&'static str, Vec<i64>) {
         match self {
             Self::AllExcept(numbers) => (
@@ -44,8 +45,8 @@ impl PassageFilter {
     }
 }
 
-/// What a passage must be, besides in one of some sessions. `$1` owner, `$2` sessions left
-/// out, `$3` roles, `$4` authors, `$5` parts of paths, `$6` not before, `$7` before.
+/// The conditions on a passage other than a list of sessions. `$1` owner, `$2` excluded
+/// sessions, `$3` roles, `$4` authors, `$5` path fragments, `$6` start time, `$7` end time.
 const SCOPE_CONDITIONS: &str = "p.owner = $1 AND p.session <> ALL ($2::text[])
     AND (cardinality($3::text[]) = 0 OR p.role = ANY ($3::text[]))
     AND (cardinality($4::text[]) = 0
@@ -54,9 +55,9 @@ const SCOPE_CONDITIONS: &str = "p.owner = $1 AND p.session <> ALL ($2::text[])
         OR EXISTS (SELECT FROM unnest($5::text[]) f WHERE strpos(p.files, f) > 0))
     AND ($6::bigint IS NULL OR p.at >= $6) AND ($7::bigint IS NULL OR p.at < $7)";
 
-/// The passages within a scope.
+/// Loads the passages within a scope.
 pub(super) async fn load_filter(tx: &Tx, scope: &Scope) -> Result<PassageFilter, Fault> {
-    let doing = "finding where to look";
+    let doing = "resolving the search scope";
     let owner = scope.owner.as_str();
     let except: Vec<&str> = scope.except.iter().map(SessionId::as_str).collect();
     if scope.is_unfiltered() {

@@ -1,4 +1,4 @@
-//! What a search sees of the tables: one state of them, on behalf of one owner.
+//! Implements the index reader: one snapshot of the tables, limited to one owner's scope.
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
@@ -26,31 +26,31 @@ use crate::retry::retry;
 use crate::rows;
 use crate::tx::Tx;
 
-/// How much saying a word again adds, and how much length takes: as is usual.
+/// The usual BM25 parameters: term frequency saturation and length normalization.
 const K1: f32 = 1.2;
 const B: f32 = 0.75;
-/// So many passages in scope are enough to know that a word is frequent there.
+/// This many passages in scope are enough to treat a term as frequent.
 const MAX_COUNTED: usize = 1000;
-/// So many passages are looked through for phrases at once.
+/// How many passages are checked for a phrase per query.
 const PHRASE_BATCH: usize = 500;
 
-/// One state of the index, narrowed.
+/// A snapshot of the index, limited to a scope.
 pub(super) struct PostgresIndexReader {
     tx: Option<Tx>,
     owner: String,
     vectors: VectorStorage,
     watermark: Watermark,
-    /// The lengths of each block's passages.
+    /// The passage lengths of each block.
     blocks: BTreeMap<i32, Vec<PassageLength>>,
-    /// Passages that are in no block.
+    /// Passages that are not in a block yet.
     loose: Vec<(i64, TermCounts)>,
     filter: PassageFilter,
-    /// The passages with each word that was asked for.
+    /// The postings of each term looked up so far.
     postings_cache: RefCell<HashMap<String, Rc<[Posting]>>>,
     score_cache: RefCell<Option<ScoreCache>>,
 }
 
-/// The scores of all passages for some terms.
+/// The BM25 scores of all passages for a list of terms.
 type ScoreCache = (Vec<String>, Rc<HashMap<i64, f32>>);
 
 impl PostgresIndexReader {
@@ -97,7 +97,7 @@ impl PostgresIndexReader {
             .ok_or_else(|| to_recall_error(StoreError::Closed))
     }
 
-    /// The passages with each of some terms.
+    /// The postings of each term.
     fn postings(&self, terms: &[&str]) -> Result<Vec<Rc<[Posting]>>, RecallError> {
         let mut words = self.postings_cache.borrow_mut();
         let missing: BTreeSet<&str> = terms
@@ -125,7 +125,7 @@ impl PostgresIndexReader {
         Ok(found.collect())
     }
 
-    /// The passages in blocks that have each of some terms.
+    /// The postings of each term within blocks.
     fn read_block_postings(
         &self,
         terms: &BTreeSet<&str>,
@@ -155,7 +155,7 @@ impl PostgresIndexReader {
         Ok(all)
     }
 
-    /// How long a passage in a block is.
+    /// The length of a passage in a block.
     fn block_length(&self, number: i64) -> PassageLength {
         let block = i32::try_from(number / BLOCK_SPAN).unwrap_or(-1);
         let place = usize::try_from(number % BLOCK_SPAN).unwrap_or(usize::MAX);
@@ -166,20 +166,18 @@ impl PostgresIndexReader {
             .unwrap_or_default()
     }
 
-    /// All lengths of passages that are there.
+    /// The lengths of all passages.
     fn all_lengths(&self) -> impl Iterator<Item = PassageLength> {
         let blocks = self.blocks.values().flatten().copied();
         let loose = self.loose.iter().map(|(_, tally)| PassageLength::of(tally));
         blocks.filter(|length| !length.is_empty()).chain(loose)
     }
 
-    /// The scores of all passages with some of the terms, by BM25.
+    /// Scores all passages that have any of the terms by BM25.
     ///
-    /// Stop words are said and do not count: they serve a query that has no others.
-    #[expect(
-        clippy::cast_precision_loss,
-        reason = "counts of passages and words, to be put in a formula"
-    )]
+    /// Stop words have own counts but no context counts: they are used only if the query
+    /// has no other terms.
+    #[expect(clippy::cast_precision_loss, reason = "counts used in a formula")]
     fn bm25_scores(&self, terms: &[&str]) -> Result<Rc<HashMap<i64, f32>>, RecallError> {
         if let Some((of, scored)) = &*self.score_cache.borrow()
             && *of == terms
@@ -221,7 +219,7 @@ impl PostgresIndexReader {
         Ok(scores)
     }
 
-    /// Leaves in sight what says these terms one after the other.
+    /// Limits the reader to passages that contain these terms in sequence.
     fn narrow_to_phrase(&mut self, phrase: &[String]) -> Result<(), RecallError> {
         if phrase.is_empty() {
             return Ok(());
@@ -229,69 +227,70 @@ impl PostgresIndexReader {
         let terms: Vec<&str> = phrase.iter().map(String::as_str).collect();
         let mut with: Option<HashSet<i64>> = None;
         for postings in self.postings(&terms)? {
-            let said = postings.iter().filter(|one| one.own > 0);
-            let said: HashSet<i64> = said.map(|one| one.number).collect();
+            let own = postings.iter().filter(|one| one.own > 0);
+            let own: HashSet<i64> = own.map(|one| one.number).collect();
             with = Some(match with {
-                None => said,
-                Some(with) => with.intersection(&said).copied().collect(),
+                None => own,
+                Some(with) => with.intersection(&own).copied().collect(),
             });
         }
         let mut with: Vec<i64> = with.unwrap_or_default().into_iter().collect();
         with.retain(|number| self.filter.contains(*number));
         if phrase.len() > 1 {
-            let mut say_it = Vec::new();
+            let mut matching = Vec::new();
             for some in with.chunks(PHRASE_BATCH) {
                 for (number, (kept, _)) in some.iter().zip(self.read_passages(some, &[])?) {
-                    let said = phrase_terms(&kept.passage.text);
-                    if said.windows(phrase.len()).any(|some| some == phrase) {
-                        say_it.push(*number);
+                    let words = phrase_terms(&kept.passage.text);
+                    if words.windows(phrase.len()).any(|some| some == phrase) {
+                        matching.push(*number);
                     }
                 }
             }
-            with = say_it;
+            with = matching;
         }
         self.filter = PassageFilter::Only(with.into_iter().collect());
         Ok(())
     }
 
-    /// What is kept of passages, and how like a vector they are, in the order asked for.
+    /// Reads stored passages and their similarity to a vector, in the order of `numbers`.
     fn read_passages(
         &self,
         numbers: &[i64],
         vector: &[f32],
     ) -> Result<Vec<(StoredPassage, f32)>, RecallError> {
-        let likeness = if vector.is_empty() {
+        let similarity = if vector.is_empty() {
             "0::real, $3::text"
         } else {
             self.vectors.similarity_sql()
         };
         let sql = format!(
-            "SELECT p.number, t.kept, {likeness} FROM {PASSAGE_JOIN}
+            "SELECT p.number, t.kept, {similarity} FROM {PASSAGE_JOIN}
              WHERE p.owner = $1 AND p.number = ANY ($2)"
         );
-        let asked = self.vectors.similarity_param(vector);
-        let given = params![self.owner, numbers, asked];
-        let found = block_on(self.tx()?.query("reading passages", &sql, given))?;
+        let vector_param = self.vectors.similarity_param(vector);
+        let params = params![self.owner, numbers, vector_param];
+        let found = block_on(self.tx()?.query("reading passages", &sql, params))?;
         let mut read: HashMap<i64, (StoredPassage, f32)> = HashMap::new();
         for row in &found {
-            let likeness = if vector.is_empty() {
+            let similarity = if vector.is_empty() {
                 Ok(0.0)
             } else {
                 self.vectors.decode_similarity(row, 2, vector)
             };
             let number = rows::get(row, 0).map_err(to_recall_error)?;
-            let kept: &str = rows::get(row, 1).map_err(to_recall_error)?;
-            let kept = serde_json::from_str(kept)?;
-            read.insert(number, (kept, likeness.map_err(to_recall_error)?));
+            let stored: &str = rows::get(row, 1).map_err(to_recall_error)?;
+            let stored = serde_json::from_str(stored)?;
+            read.insert(number, (stored, similarity.map_err(to_recall_error)?));
         }
         let one = |number: &i64| {
             read.remove(number)
-                .ok_or_else(|| to_recall_error(damaged("the index", "it has words of no passage")))
+                .ok_or_else(|| to_recall_error(damaged("the index", "a term has no passage")))
         };
         numbers.iter().map(one).collect()
     }
 
-    /// The terms in blocks that could be spelled so, as far as lengths tell.
+    /// The terms within the edit distance of a misspelled term; the query filters by length
+    /// only.
     fn find_similar_terms(
         &self,
         term: &str,
@@ -301,7 +300,7 @@ impl PostgresIndexReader {
         let most = i64::from(spelling.max_distance());
         let blocks: Vec<i32> = self.blocks.keys().copied().collect();
         let found = block_on(self.tx()?.query(
-            "finding how a word is spelled",
+            "finding similar terms",
             "SELECT DISTINCT term FROM throughline.word
              WHERE owner = $1 AND block = ANY ($2::int[]) AND own > 0
                  AND char_length(term) BETWEEN $3::bigint AND $4::bigint",
@@ -312,16 +311,16 @@ impl PostgresIndexReader {
             terms.insert(rows::get::<String>(row, 0).map_err(to_recall_error)?);
         }
         for (_, tally) in &self.loose {
-            let said = tally.terms.iter().filter(|(_, (own, _))| *own > 0);
-            terms.extend(said.map(|(term, _)| term.clone()));
+            let own_terms = tally.terms.iter().filter(|(_, (own, _))| *own > 0);
+            terms.extend(own_terms.map(|(term, _)| term.clone()));
         }
         terms.retain(|other| spelling.distance(other).is_some());
         Ok(terms)
     }
 }
 
-/// What every search needs: how far the index goes, how long the owner's passages are, those
-/// in no block, and what of them all is in scope.
+/// What every search loads first: the watermark, the passage lengths, the passages in no
+/// block, and the filter.
 struct ReaderSnapshot {
     watermark: Option<Row>,
     vectors: VectorStorage,
@@ -377,10 +376,10 @@ impl IndexReader for PostgresIndexReader {
 
     fn complete_prefix(&self, prefix: &str, count: usize) -> Result<Vec<String>, RecallError> {
         let blocks: Vec<i32> = self.blocks.keys().copied().collect();
-        // No term holds a letter past this one.
+        // No term contains a character beyond this one.
         let end = format!("{prefix}\u{10ffff}");
         let found = block_on(self.tx()?.query(
-            "finding how a word may end",
+            "completing a term",
             "SELECT term, sum(own) FROM throughline.word
              WHERE owner = $1 AND block = ANY ($2::int[]) AND term >= $3 AND term < $4
                  AND own > 0
@@ -437,7 +436,7 @@ impl IndexReader for PostgresIndexReader {
     ) -> Result<Vec<(f32, PassageId)>, RecallError> {
         let mut best = TopK::new(count);
         let scored = self.bm25_scores(terms)?;
-        // In order, so that of equals always the same are taken.
+        // Sorted, so that ties are always broken the same way.
         let mut scored: Vec<_> = scored.iter().collect();
         scored.sort_unstable_by_key(|(number, _)| from_passage_number(**number));
         for (number, score) in scored {
@@ -479,13 +478,13 @@ impl IndexReader for PostgresIndexReader {
 impl Drop for PostgresIndexReader {
     fn drop(&mut self) {
         if let Some(tx) = self.tx.take() {
-            // A transaction that only reads ends without an answer.
+            // A read-only transaction ends without waiting for the result.
             let _ = tx.finish(Ok(())).now_or_never();
         }
     }
 }
 
-/// Where a passage is, by its number.
+/// Converts a passage number to a passage id.
 pub(super) fn from_passage_number(number: i64) -> PassageId {
     PassageId(number.cast_unsigned())
 }

@@ -1,4 +1,4 @@
-//! What a feeder writes to: the tables of the index, a transaction a batch.
+//! Implements the index writer: one transaction per batch of passages.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
@@ -25,32 +25,32 @@ use crate::error::Fault;
 use crate::rows;
 use crate::tx::{Tx, TxMode};
 
-/// A passage's words are in documents that are so many passages away, at most.
+/// The terms of a passage occur in the documents of passages at most this far away.
 const CONTEXT_REACH: i64 = 2;
 
 /// The index, open for writing.
 pub(super) struct PostgresIndexWriter {
     store: PostgresStore,
     vectors: VectorStorage,
-    /// The transaction of a batch, which holds the watermark.
+    /// The transaction of the current batch, which holds the lock on the watermark.
     tx: Option<Tx>,
     batch: PendingWrites,
 }
 
-/// What a batch changes.
+/// The changes of one batch.
 #[derive(Default)]
 pub(super) struct PendingWrites {
     removed: BTreeSet<(OwnedSession, Seq)>,
     removed_sessions: BTreeSet<OwnedSession>,
     pub(super) new: BTreeMap<(OwnedSession, Seq), Document>,
-    /// Blocks that hold words of what is removed.
+    /// Blocks that contain terms of removed passages.
     dropped_blocks: BTreeSet<(Owner, i64)>,
-    /// The words of what is to be gone for good.
+    /// Terms of passages that are erased, by owner.
     purged_terms: BTreeMap<Owner, BTreeSet<String>>,
 }
 
 impl PostgresIndexWriter {
-    /// The index, or `None` while another feeds it.
+    /// Opens the index for writing, or returns `None` while another process writes to it.
     pub(super) fn try_new(store: &PostgresStore) -> Result<Option<Self>, RecallError> {
         let (tx, vectors, row) = block_on(async {
             let mut tx = store.begin_system(TxMode::Write).await?;
@@ -59,7 +59,8 @@ impl PostgresIndexWriter {
                 .await?
                 .is_none()
             {
-                // By itself: whoever makes it at the same time waits for that only.
+                // In a transaction of its own, so that a concurrent insert waits only for
+                // this.
                 let made = insert_watermark(&tx).await;
                 tx.finish(made).await?;
                 tx = store.begin_system(TxMode::Write).await?;
@@ -69,20 +70,20 @@ impl PostgresIndexWriter {
             let row = tx.query_opt(READING_WATERMARK, &lock, &[]).await?;
             Ok::<_, Fault>((tx, vectors, row))
         })?;
-        let mut stock = Self {
+        let mut writer = Self {
             store: store.clone(),
             vectors,
             tx: Some(tx),
             batch: PendingWrites::default(),
         };
         let Some(row) = row else {
-            stock.rollback();
+            writer.rollback();
             return Ok(None);
         };
         match decode_watermark(&row) {
-            Ok(_) => Ok(Some(stock)),
+            Ok(_) => Ok(Some(writer)),
             Err(error) => {
-                stock.rollback();
+                writer.rollback();
                 Err(error)
             }
         }
@@ -94,15 +95,15 @@ impl PostgresIndexWriter {
             .ok_or_else(|| to_recall_error(StoreError::Closed))
     }
 
-    /// Notes the words of a passage that is to be gone, or of all of a session's.
+    /// Collects the terms to purge of a passage, or of all passages of a session.
     fn collect_purged_terms(
         &mut self,
-        place: &OwnedSession,
+        of: &OwnedSession,
         seq: Option<Seq>,
     ) -> Result<(), RecallError> {
-        let (owner, session) = (place.0.as_str(), place.1.as_str());
+        let (owner, session) = (of.0.as_str(), of.1.as_str());
         let found = block_on(self.tx()?.query(
-            "reading what is to be gone",
+            "reading passages to remove",
             "SELECT kept FROM throughline.passage_text
              WHERE owner = $1 AND session = $2 AND ($3::bigint IS NULL OR seq = $3)",
             params![owner, session, seq.map(rows::seq_to_i64)],
@@ -113,47 +114,47 @@ impl PostgresIndexWriter {
             words.extend(extract_terms(&passage.text));
             words.extend(extract_terms(passage.author.as_deref().unwrap_or("")));
         }
-        let gone = self.batch.purged_terms.entry(place.0.clone()).or_default();
+        let gone = self.batch.purged_terms.entry(of.0.clone()).or_default();
         gone.extend(words);
         Ok(())
     }
 
-    /// The places that a statement gives.
+    /// Runs a query that returns passages and their numbers.
     fn select_numbered(
         &self,
-        place: &OwnedSession,
+        of: &OwnedSession,
         sql: &str,
         seq: Option<Seq>,
     ) -> Result<Vec<NumberedPassage>, RecallError> {
         let tx = self.tx()?;
-        let (owner, session) = (place.0.as_str(), place.1.as_str());
+        let (owner, session) = (of.0.as_str(), of.1.as_str());
         let seq = seq.map(rows::seq_to_i64);
         let found = block_on(tx.query(
-            "finding what is around a passage",
+            "finding neighboring passages",
             sql,
             params![owner, session, seq, CONTEXT_REACH],
         ))?;
-        let read = found.iter().map(|row| decode_numbered(&place.0, row));
+        let read = found.iter().map(|row| decode_numbered(&of.0, row));
         read.collect::<Result<_, _>>().map_err(to_recall_error)
     }
 }
 
-/// The passage in the first column of a row.
+/// Decodes the passage in the first column of a row.
 fn decode_passage(row: &Row) -> Result<Passage, RecallError> {
-    let kept: &str = rows::get(row, 0).map_err(to_recall_error)?;
-    Ok(serde_json::from_str::<StoredPassage>(kept)?.passage)
+    let stored: &str = rows::get(row, 0).map_err(to_recall_error)?;
+    Ok(serde_json::from_str::<StoredPassage>(stored)?.passage)
 }
 
-/// A passage with its number.
+/// A passage and its number.
 type NumberedPassage = ((OwnedSession, Seq), i64);
 
 fn decode_numbered(owner: &Owner, row: &Row) -> Result<NumberedPassage, StoreError> {
-    let place = (owner.clone(), rows::parse_column(row, 0)?);
+    let session = (owner.clone(), rows::parse_column(row, 0)?);
     let seq = rows::seq_from_i64(rows::get(row, 1)?);
-    Ok(((place, seq), rows::get(row, 2)?))
+    Ok(((session, seq), rows::get(row, 2)?))
 }
 
-/// A passage and those around it; of a whole session, all of its.
+/// Selects a passage and its neighbors, or all passages if a whole session is given.
 const SELECT_NEIGHBORS: &str = "
     (SELECT session, seq, number FROM throughline.passage
      WHERE owner = $1 AND session = $2 AND seq >= $3 ORDER BY seq LIMIT $4::bigint + 1)
@@ -185,14 +186,15 @@ impl IndexWriter for PostgresIndexWriter {
         Ok(decode_watermark(&row)?.state)
     }
 
-    /// Also all that share a block with any of them: their words go with the block.
+    /// Includes all passages that share a block with any of them: the whole block is
+    /// dropped.
     fn find_neighbors(
         &mut self,
-        place: &OwnedSession,
+        session: &OwnedSession,
         seq: Option<Seq>,
     ) -> Result<Vec<(OwnedSession, Seq)>, RecallError> {
-        let near = self.select_numbered(place, SELECT_NEIGHBORS, seq)?;
-        self.collect_purged_terms(place, seq)?;
+        let near = self.select_numbered(session, SELECT_NEIGHBORS, seq)?;
+        self.collect_purged_terms(session, seq)?;
         let mut touched: BTreeSet<(OwnedSession, Seq)> = BTreeSet::new();
         let mut blocks = BTreeSet::new();
         for (one, number) in near {
@@ -202,11 +204,11 @@ impl IndexWriter for PostgresIndexWriter {
             touched.insert(one);
         }
         for block in blocks {
-            if !self.batch.dropped_blocks.insert((place.0.clone(), block)) {
+            if !self.batch.dropped_blocks.insert((session.0.clone(), block)) {
                 continue;
             }
             let first = block * BLOCK_SPAN;
-            let range = params![place.0.as_str(), first, first + BLOCK_SPAN];
+            let range = params![session.0.as_str(), first, first + BLOCK_SPAN];
             let mates = block_on(self.tx()?.query(
                 "reading a block",
                 "SELECT session, seq, number FROM throughline.passage
@@ -214,17 +216,17 @@ impl IndexWriter for PostgresIndexWriter {
                 range,
             ))?;
             for row in &mates {
-                touched.insert(decode_numbered(&place.0, row).map_err(to_recall_error)?.0);
+                touched.insert(decode_numbered(&session.0, row).map_err(to_recall_error)?.0);
             }
         }
-        // What is asked about goes.
-        touched.retain(|(other, at)| other != place || seq.is_some_and(|seq| seq != *at));
+        // Leave out the passages that are being removed.
+        touched.retain(|(other, at)| other != session || seq.is_some_and(|seq| seq != *at));
         Ok(touched.into_iter().collect())
     }
 
     fn passages(
         &self,
-        place: &OwnedSession,
+        of: &OwnedSession,
         range: Range<Seq>,
         count: usize,
         last: bool,
@@ -235,11 +237,11 @@ impl IndexWriter for PostgresIndexWriter {
              WHERE owner = $1 AND session = $2 AND seq >= $3 AND seq < $4
              ORDER BY seq {order} LIMIT $5"
         );
-        let (owner, session) = (place.0.as_str(), place.1.as_str());
+        let (owner, session) = (of.0.as_str(), of.1.as_str());
         let (start, end) = (rows::seq_to_i64(range.start), rows::seq_to_i64(range.end));
         let most = rows::u64_to_i64(count as u64);
         let within = params![owner, session, start, end, most];
-        let found = block_on(self.tx()?.query("reading what was fed", &sql, within))?;
+        let found = block_on(self.tx()?.query("reading indexed passages", &sql, within))?;
         let read = found.iter().map(decode_passage);
         let mut passages = read.collect::<Result<Vec<_>, RecallError>>()?;
         if last {
@@ -248,13 +250,13 @@ impl IndexWriter for PostgresIndexWriter {
         Ok(passages)
     }
 
-    fn remove(&mut self, place: &OwnedSession, seq: Option<Seq>) -> Result<(), RecallError> {
+    fn remove(&mut self, session: &OwnedSession, seq: Option<Seq>) -> Result<(), RecallError> {
         match seq {
             Some(seq) => {
-                self.batch.removed.insert((place.clone(), seq));
+                self.batch.removed.insert((session.clone(), seq));
             }
             None => {
-                self.batch.removed_sessions.insert(place.clone());
+                self.batch.removed_sessions.insert(session.clone());
             }
         }
         Ok(())
@@ -262,8 +264,8 @@ impl IndexWriter for PostgresIndexWriter {
 
     fn put(&mut self, document: Document, _is_known: bool) -> Result<(), RecallError> {
         let passage = &document.stored.passage;
-        let place = (passage.owner.clone(), passage.session.clone());
-        self.batch.new.insert((place, passage.seq), document);
+        let session = (passage.owner.clone(), passage.session.clone());
+        self.batch.new.insert((session, passage.seq), document);
         Ok(())
     }
 
@@ -283,7 +285,7 @@ impl IndexWriter for PostgresIndexWriter {
     fn rollback(&mut self) {
         self.batch = PendingWrites::default();
         if let Some(tx) = self.tx.take() {
-            // Nothing hangs on it: a connection that is lost undoes it as well.
+            // The result does not matter: a lost connection rolls back as well.
             let nothing = Fault::Store(StoreError::Closed);
             let undoing = async {
                 tx.rollback(&nothing).await;
@@ -293,7 +295,7 @@ impl IndexWriter for PostgresIndexWriter {
         }
     }
 
-    /// Rows that are gone go with the next vacuum, as all others do.
+    /// Does nothing: PostgreSQL's autovacuum removes deleted rows.
     fn vacuum(&mut self) -> Result<(), RecallError> {
         Ok(())
     }
@@ -304,7 +306,7 @@ impl IndexWriter for PostgresIndexWriter {
     }
 }
 
-/// Passages as columns.
+/// Passage keys as columns.
 #[derive(Default)]
 struct PassageKeys {
     owners: Vec<String>,
@@ -350,9 +352,9 @@ async fn write_batch(
     Ok(())
 }
 
-/// Takes out what is removed, and what is written anew.
+/// Deletes the passages that the batch removes or replaces.
 async fn delete_passages(tx: &Tx, batch: &PendingWrites) -> Result<(), Fault> {
-    let doing = "taking passages out of the index";
+    let doing = "removing passages from the index";
     let PassageKeys {
         owners,
         sessions,
@@ -384,27 +386,27 @@ async fn delete_passages(tx: &Tx, batch: &PendingWrites) -> Result<(), Fault> {
     for row in &gone {
         let (owner, number): (String, i64) = (rows::get(row, 0)?, rows::get(row, 1)?);
         if number >= 0 {
-            let place = usize::try_from(number % BLOCK_SPAN).unwrap_or(0);
+            let slot = usize::try_from(number % BLOCK_SPAN).unwrap_or(0);
             let block = number / BLOCK_SPAN;
-            blocks.entry((owner, block)).or_default().push(place);
+            blocks.entry((owner, block)).or_default().push(slot);
         }
     }
-    for ((owner, block), places) in blocks {
-        clear_slots(tx, &owner, block, &places).await?;
+    for ((owner, block), slots) in blocks {
+        clear_slots(tx, &owner, block, &slots).await?;
     }
     Ok(())
 }
 
-/// Notes that places of a block are empty; drops a block that has no others.
-async fn clear_slots(tx: &Tx, owner: &str, block: i64, places: &[usize]) -> Result<(), Fault> {
-    let doing = "emptying places of a block";
+/// Marks slots of a block as empty; drops the block if no passage is left.
+async fn clear_slots(tx: &Tx, owner: &str, block: i64, slots: &[usize]) -> Result<(), Fault> {
+    let doing = "clearing slots of a block";
     let read = "SELECT lengths FROM throughline.block WHERE owner = $1 AND block = $2::bigint::int";
     let Some(row) = tx.query_opt(doing, read, params![owner, block]).await? else {
         return Ok(());
     };
     let mut lengths = decode_lengths(rows::get(&row, 0)?)?;
-    for place in places {
-        if let Some(length) = lengths.get_mut(*place) {
+    for slot in slots {
+        if let Some(length) = lengths.get_mut(*slot) {
             *length = PassageLength::default();
         }
     }

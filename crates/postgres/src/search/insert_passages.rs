@@ -1,4 +1,7 @@
-//! Putting passages in: beside their words first, and in blocks once there are enough.
+//! Inserts passages into the index.
+//!
+//! New passages are stored with their own term list; once an owner has enough of them, they
+//! are packed into blocks.
 
 use std::collections::BTreeMap;
 
@@ -12,13 +15,13 @@ use crate::error::{Fault, damaged};
 use crate::rows;
 use crate::tx::Tx;
 
-/// So many of an owner's make a block, at least: fewer are looked through one by one.
+/// The fewest passages of an owner that make a block; fewer are scanned one by one.
 const MIN_BLOCK_SIZE: usize = 128;
 
-/// Keeps the names in a list of them apart.
+/// Separates names in a list.
 pub(super) const SEPARATOR: char = '\u{1f}';
 
-/// Puts passages in, which are not there.
+/// Inserts passages that are not in the index.
 pub(super) async fn insert_passages(
     tx: &Tx,
     vectors: VectorStorage,
@@ -65,13 +68,14 @@ pub(super) async fn insert_passages(
     columns.insert(tx, vectors).await
 }
 
-/// Makes blocks of all that is in none; tells the numbers of the new passages.
+/// Packs all passages that are in no block into blocks; returns the numbers of the new
+/// ones.
 async fn build_blocks(
     tx: &Tx,
     owner: &str,
     new: &[(Document, TermCounts)],
 ) -> Result<Vec<Option<i64>>, Fault> {
-    let doing = "making blocks";
+    let doing = "building blocks";
     let loose = tx
         .query(
             doing,
@@ -91,7 +95,7 @@ async fn build_blocks(
     let mut old: Vec<TermCounts> = Vec::new();
     for row in &loose {
         let terms: Option<&str> = rows::get(row, 2)?;
-        let terms = terms.ok_or_else(|| damaged("a passage in no block", "it has no words"))?;
+        let terms = terms.ok_or_else(|| damaged("a passage in no block", "it has no terms"))?;
         old.push(decode_terms(terms)?);
     }
     let all: Vec<&TermCounts> = old
@@ -155,7 +159,7 @@ async fn write_block(tx: &Tx, owner: &str, block: i64, made: &Block<'_>) -> Resu
     Ok(())
 }
 
-/// New passages, as the tables have them.
+/// New passage rows, column by column.
 #[derive(Default)]
 struct PassageRows {
     owners: Vec<String>,
@@ -269,7 +273,7 @@ impl PassageRows {
     }
 }
 
-/// Names in one text, each between separators.
+/// Joins names into one text, with separators around each.
 fn join_names(names: &[String]) -> String {
     let mut all = String::from(SEPARATOR);
     for name in names {

@@ -1,16 +1,16 @@
-//! The index in the database: fed by whichever process is first to need it, searched by all.
+//! The search index in the database, written by one process at a time and searched by all.
 //!
-//! What is indexed and how it is ranked is `throughline_recall`'s; here is where it is kept.
-//! The tables are told in their migration. Words are in blocks of passages (`postings`), and
-//! are scored in the program by BM25, from the owner's own counts; vectors are compared in the
-//! database where it has pgvector, and are read and compared here where it has not. Every
-//! passage in scope is compared.
+//! What is indexed and how it is ranked is defined in `throughline_recall`; this module
+//! stores it. The migration documents the tables. Terms are stored in blocks of passages
+//! (`postings`) and scored by BM25 in this process, with the owner's own counts. Vectors
+//! are compared in the database if it has pgvector, and otherwise read and compared here.
+//! The search is exhaustive: every passage in scope is compared.
 //!
-//! Whoever feeds holds the row of `watermark` for as long as a batch takes: batches come one
-//! after another, each with the watermark it leads to, and one made for an earlier watermark
-//! is not taken in.
+//! A writer locks the `watermark` row for the duration of a batch. Batches are thus
+//! serialized, each commits together with the watermark it leads to, and a batch made for
+//! an earlier watermark is discarded.
 //!
-//! The index is asked from threads that may wait, inside the runtime of the store.
+//! Calls block, and must come from threads that may block inside the store's runtime.
 
 mod blocks;
 mod filter;
@@ -43,17 +43,17 @@ use crate::tx::{Tx, TxMode};
 use index_reader::PostgresIndexReader;
 use index_writer::PostgresIndexWriter;
 
-/// Raised whenever an index made before would be read wrongly.
+/// Incremented whenever older indexes can no longer be read correctly.
 const INDEX_FORMAT: u32 = 1;
 
-/// The tables of the index, all but the watermark.
+/// The tables of the index, except the watermark.
 const TABLES: [&str; 5] = ["passage", "passage_text", "passage_beyond", "block", "word"];
 
-/// Passages `p` with the rest of them, `t`.
+/// Passages `p` joined with their text `t`.
 const PASSAGE_JOIN: &str = "throughline.passage p JOIN throughline.passage_text t
     ON t.owner = p.owner AND t.session = p.session AND t.seq = p.seq";
 
-/// The index in a store's database. Cheap to clone.
+/// The search index in a store's database. Cheap to clone.
 #[derive(Clone)]
 pub struct PostgresIndex {
     store: PostgresStore,
@@ -61,7 +61,7 @@ pub struct PostgresIndex {
     encodings: Arc<Mutex<Option<CachedEncodings>>>,
 }
 
-/// What models made of passages, as of so many removals.
+/// Cached passage encodings, with the removal count at which they were opened.
 type CachedEncodings = (i64, Arc<EncodingCaches>);
 
 impl fmt::Debug for PostgresIndex {
@@ -70,7 +70,7 @@ impl fmt::Debug for PostgresIndex {
     }
 }
 
-/// How far the index goes.
+/// How far the feed has been indexed, and how many removals there have been.
 #[derive(Clone, Debug, Default)]
 struct Watermark {
     state: IndexState,
@@ -78,7 +78,8 @@ struct Watermark {
 }
 
 impl PostgresIndex {
-    /// The index of a store; `folder` is for what models make of passages on this machine.
+    /// Returns the index of a store; `folder` caches model encodings of passages on this
+    /// machine.
     pub fn new(store: &PostgresStore, folder: &Path) -> Self {
         Self {
             store: store.clone(),
@@ -87,7 +88,8 @@ impl PostgresIndex {
         }
     }
 
-    /// Empties the index, so that it is fed from the beginning; waits for whoever feeds it.
+    /// Empties the index, so that it is rebuilt from the start of the feed; waits for a
+    /// running batch.
     pub fn clear(&self) -> Result<(), RecallError> {
         let store = &self.store;
         block_on(retry(store.inner.time_limit, |_| {
@@ -117,8 +119,8 @@ impl PostgresIndex {
 
 impl Index for PostgresIndex {
     fn indexer(&self) -> Result<Option<Indexer>, RecallError> {
-        let stock = PostgresIndexWriter::try_new(&self.store)?;
-        Ok(stock.map(Indexer::new))
+        let writer = PostgresIndexWriter::try_new(&self.store)?;
+        Ok(writer.map(Indexer::new))
     }
 
     fn state(&self) -> Result<IndexState, RecallError> {
@@ -170,14 +172,14 @@ impl Index for PostgresIndex {
     }
 }
 
-/// What models made of passages on this machine; none of it is left from before something
-/// was taken out of the index, on whatever machine.
+/// Opens this machine's cache of passage encodings, and clears it if passages were removed
+/// from the index, on any machine, since it was written.
 fn open_encodings(folder: &Path, removals: i64) -> Result<EncodingCaches, RecallError> {
     let encodings = EncodingCaches::in_folder(folder);
     let note = folder.join("removals");
     let now = removals.to_string();
     let failed = |source| RecallError::Io {
-        during: "looking after what models made of passages",
+        during: "opening the passage cache",
         source,
     };
     match std::fs::read_to_string(&note) {
@@ -194,10 +196,10 @@ fn open_encodings(folder: &Path, removals: i64) -> Result<EncodingCaches, Recall
     Ok(encodings)
 }
 
-const READING_WATERMARK: &str = "finding how far the index goes";
+const READING_WATERMARK: &str = "reading the index state";
 const SELECT_WATERMARK: &str = "SELECT made, upto, removals, anchors FROM throughline.watermark";
 
-/// How far the index goes, if this program can read it.
+/// Decodes the watermark; fails if the index has another format or model.
 fn decode_watermark(row: &tokio_postgres::Row) -> Result<Watermark, RecallError> {
     let read = || -> Result<(String, i64, i64, String), StoreError> {
         Ok((
@@ -216,13 +218,13 @@ fn decode_watermark(row: &tokio_postgres::Row) -> Result<Watermark, RecallError>
         if format.is_some_and(|format: u32| format > INDEX_FORMAT) {
             return Err(RecallError::Database {
                 during: READING_WATERMARK,
-                source: "a newer version of this program made it: use that one".into(),
+                source: "a newer version of this program created it: upgrade to use it".into(),
             });
         }
         return Err(RecallError::Stale {
             location: "the database".to_owned(),
             found: format!("with {made}"),
-            expected: index_version(),
+            expected: format!("with {}", index_version()),
         });
     }
     Ok(Watermark {
@@ -234,13 +236,13 @@ fn decode_watermark(row: &tokio_postgres::Row) -> Result<Watermark, RecallError>
     })
 }
 
-/// The format and model of an index that this program makes.
+/// The index format and model of this program.
 fn index_version() -> String {
     let model: String = STATIC_DIGEST.chars().take(12).collect();
     format!("{INDEX_FORMAT} {model}")
 }
 
-/// Makes the row of the watermark, where there is none yet.
+/// Inserts the watermark row if there is none.
 async fn insert_watermark(tx: &Tx) -> Result<(), Fault> {
     tx.execute(
         READING_WATERMARK,
@@ -269,7 +271,7 @@ async fn clear_tables(tx: &Tx) -> Result<(), Fault> {
     Ok(())
 }
 
-/// Waits for the database, on a thread that may.
+/// Blocks on a database operation; must be called on a thread that may block.
 fn block_on<T, E: Into<StoreError>>(
     work: impl Future<Output = Result<T, E>>,
 ) -> Result<T, RecallError> {
@@ -277,10 +279,10 @@ fn block_on<T, E: Into<StoreError>>(
     done.map_err(|error| to_recall_error(error.into()))
 }
 
-/// What the store said, as an index says it.
+/// Wraps a store error in a recall error.
 fn to_recall_error(error: StoreError) -> RecallError {
     RecallError::Database {
-        during: "asking the database",
+        during: "querying the database",
         source: error.into(),
     }
 }

@@ -1,10 +1,11 @@
-//! Which passages have which words, in blocks of 256 passages.
+//! The encoding of postings: which passages have which terms, in blocks of 256 passages.
 //!
-//! A block is written once, from passages that are in none, and never added to. A passage
-//! that changes goes out of its block, which only takes its length; what must be gone for
-//! good takes its whole block along, and the others in it are written anew.
+//! A block is written once, from passages that are in no block, and never extended. A
+//! passage that changes leaves its block, which only clears its length. Erasing a passage
+//! drops its whole block, and the other passages in it are written again.
 //!
-//! Invariant: a place whose length is nothing holds no passage, whatever words say so.
+//! Invariant: a slot whose length is 0 holds no passage, even if postings still refer to
+//! it.
 
 use std::collections::BTreeMap;
 
@@ -13,30 +14,31 @@ use throughline_store::StoreError;
 
 use crate::error::damaged;
 
-/// So many passages are in a block at most: a place is a byte.
+/// The most passages in a block: a slot number is one byte.
 pub(super) const BLOCK_SIZE: usize = 256;
-/// The same, as numbers of passages count.
+/// The same, for arithmetic on passage numbers.
 pub(super) const BLOCK_SPAN: i64 = 256;
 
-/// The bytes of a posting: place, how often it is said, how often it counts.
+/// The bytes of a posting: slot, own count, context count.
 const POSTING_BYTES: usize = 3;
-/// The bytes of a passage's lengths.
+/// The bytes of a passage's two lengths.
 const LENGTH_BYTES: usize = 4;
 
-/// How long a passage is, in terms it says and in terms that count. None is 0 long.
+/// The length of a passage in its own terms and in the context terms it is ranked by. A
+/// context length of 0 marks an empty slot.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct PassageLength {
     pub(super) own: u16,
     pub(super) context: u16,
 }
 
-/// One passage with a word.
+/// The occurrence of a term in a passage.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Posting {
     pub(super) number: i64,
-    /// How often it is said.
+    /// How often the passage itself has the term.
     pub(super) own: u8,
-    /// How often it counts.
+    /// How often the term counts for ranking.
     pub(super) context: u8,
 }
 
@@ -52,7 +54,7 @@ impl PassageLength {
         };
         Self {
             own: sum(|both| both.0),
-            // A passage is never nothing.
+            // At least 1: 0 marks an empty slot.
             context: sum(|both| both.1).max(1),
         }
     }
@@ -62,7 +64,7 @@ impl PassageLength {
     }
 }
 
-/// The lengths of a block's passages, from the first place on.
+/// Decodes the lengths of a block's passages, by slot.
 pub(super) fn decode_lengths(bytes: &[u8]) -> Result<Vec<PassageLength>, StoreError> {
     if !bytes.len().is_multiple_of(LENGTH_BYTES) || bytes.len() > BLOCK_SIZE * LENGTH_BYTES {
         return Err(malformed(bytes.len(), "lengths"));
@@ -83,7 +85,7 @@ pub(super) fn encode_lengths(lengths: &[PassageLength]) -> Vec<u8> {
     bytes.collect()
 }
 
-/// The passages of a block with a word, as far as they are still there.
+/// Decodes a term's postings in a block, without those of empty slots.
 pub(super) fn decode_postings<'a>(
     block: i32,
     bytes: &'a [u8],
@@ -104,13 +106,13 @@ pub(super) fn decode_postings<'a>(
     Ok(postings)
 }
 
-fn is_occupied(lengths: &[PassageLength], place: u8) -> bool {
-    let length = lengths.get(usize::from(place)).copied();
+fn is_occupied(lengths: &[PassageLength], slot: u8) -> bool {
+    let length = lengths.get(usize::from(slot)).copied();
     length.is_some_and(|length| !length.is_empty())
 }
 
-/// The same postings without those of places that are empty, and in how many of the others
-/// the word is said.
+/// Drops the postings of empty slots; returns how many of the rest have the term
+/// themselves, and the remaining postings.
 pub(super) fn retain_occupied(
     bytes: &[u8],
     lengths: &[PassageLength],
@@ -118,14 +120,14 @@ pub(super) fn retain_occupied(
     if !bytes.len().is_multiple_of(POSTING_BYTES) {
         return Err(malformed(bytes.len(), "postings"));
     }
-    let (mut own, mut kept) = (0, Vec::new());
+    let (mut own, mut retained) = (0, Vec::new());
     for three in bytes.chunks_exact(POSTING_BYTES) {
         if is_occupied(lengths, three[0]) {
             own += i16::from(three[1] > 0);
-            kept.extend_from_slice(three);
+            retained.extend_from_slice(three);
         }
     }
-    Ok((own, kept))
+    Ok((own, retained))
 }
 
 fn malformed(bytes: usize, of: &str) -> StoreError {
@@ -136,12 +138,12 @@ fn malformed(bytes: usize, of: &str) -> StoreError {
 #[derive(Debug, Default)]
 pub(super) struct Block<'a> {
     pub(super) lengths: Vec<PassageLength>,
-    /// For each word, in how many passages it is said, and its postings.
+    /// For each term, the number of passages that have it themselves, and its postings.
     pub(super) terms: BTreeMap<&'a str, (i16, Vec<u8>)>,
 }
 
 impl<'a> Block<'a> {
-    /// The block of some passages, which are at most [`BLOCK`].
+    /// Builds a block of at most [`BLOCK_SIZE`] passages.
     pub(super) fn of(tallies: impl IntoIterator<Item = &'a TermCounts>) -> Self {
         let mut block = Self::default();
         for (place, tally) in (0..=u8::MAX).zip(tallies) {
@@ -157,7 +159,7 @@ impl<'a> Block<'a> {
     }
 }
 
-/// The terms of a passage as one text: a line each.
+/// Encodes the terms of a passage as text, one per line.
 pub(super) fn encode_terms(tally: &TermCounts) -> String {
     let lines = tally
         .terms
@@ -175,7 +177,7 @@ pub(super) fn decode_terms(text: &str) -> Result<TermCounts, StoreError> {
     let terms: Option<BTreeMap<_, _>> = text.lines().map(line).collect();
     match terms {
         Some(terms) => Ok(TermCounts { terms }),
-        None => Err(damaged("the words of a passage", text.to_owned())),
+        None => Err(damaged("the terms of a passage", text.to_owned())),
     }
 }
 
@@ -209,7 +211,7 @@ mod tests {
         let both = read(&lengths);
         let shown: Vec<_> = both.iter().map(|p| (p.number, p.own, p.context)).collect();
         assert_eq!(shown, [(768, 1, 2), (769, 0, 1)]);
-        // What has gone is not told of.
+        // Removed passages are not returned.
         lengths[0] = PassageLength::default();
         assert_eq!(read(&lengths), both[1..]);
         assert_eq!(

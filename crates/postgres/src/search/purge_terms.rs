@@ -1,8 +1,8 @@
-//! Taking words out for good, wherever they were left.
+//! Purges the terms of erased passages from empty slots of blocks.
 //!
-//! A passage that leaves its block leaves its words there, at an empty place. They are never
-//! found; but what is erased must not stay, so that its words are looked for in all of the
-//! owner's blocks, and go from every empty place.
+//! A passage that leaves its block leaves its terms there, in an empty slot. Searches
+//! ignore them, but erased content must not remain, so its terms are looked up in all of
+//! the owner's blocks and removed from every empty slot.
 
 use std::collections::BTreeSet;
 
@@ -14,16 +14,16 @@ use crate::error::Fault;
 use crate::rows;
 use crate::tx::Tx;
 
-/// So many words are looked for at once.
+/// How many terms are looked up per query.
 const TERMS_PER_QUERY: usize = 2_000;
 
-/// Takes some words of an owner's out of places that are empty.
+/// Removes the given terms of an owner from empty slots.
 pub(super) async fn purge_terms(
     tx: &Tx,
     owner: &Owner,
     terms: &BTreeSet<String>,
 ) -> Result<(), Fault> {
-    let doing = "taking words out of the index";
+    let doing = "purging terms from the index";
     let owner = owner.as_str();
     let blocks = load_lengths(tx, owner).await?;
     let all: Vec<i32> = blocks.keys().copied().collect();

@@ -12,7 +12,7 @@ use crate::tx::{Tx, TxMode};
 const PAGE_SIZE: i64 = 500;
 const DOING: &str = "reading every passage";
 
-/// Calls `each` with every passage; tells how far the index goes.
+/// Calls `each` with every passage; returns how far the feed is indexed.
 pub(super) fn scan(
     store: &PostgresStore,
     each: &mut dyn FnMut(Passage),
@@ -42,7 +42,7 @@ pub(super) fn scan(
     }
 }
 
-/// Where a passage is: owner, session and number.
+/// The key of a passage: owner, session and entry number.
 type PassageKey = (String, String, i64);
 
 async fn read_page(tx: &Tx, after: &PassageKey) -> Result<Vec<(PassageKey, String)>, Fault> {

@@ -1,4 +1,4 @@
-//! What passages mean: kept, and compared, in the database's way or in ours.
+//! Stores and compares passage vectors, with pgvector if the database has it.
 
 use futures_util::TryStreamExt as _;
 use throughline_recall::{PassageId, TopK, Vector};
@@ -12,16 +12,16 @@ use crate::error::{Fault, damaged, during};
 use crate::rows;
 use crate::tx::Tx;
 
-/// How vectors are kept.
+/// How vectors are stored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum VectorStorage {
-    /// As pgvector's halves: the database compares them.
+    /// As pgvector's `halfvec`: the database compares them.
     HalfVec,
-    /// As bytes: they are read and compared here.
+    /// As bytes: they are read and compared in this process.
     Bytes,
 }
 
-/// Vectors to be written.
+/// Vectors to insert.
 #[derive(Default)]
 pub(super) struct VectorColumn {
     halves: Vec<String>,
@@ -49,18 +49,18 @@ impl VectorColumn {
     }
 }
 
-/// A vector as pgvector reads it.
+/// Formats a vector in pgvector's text form.
 fn format_vector(numbers: impl Iterator<Item = f32>) -> String {
     let numbers: Vec<String> = numbers.map(|number| number.to_string()).collect();
     format!("[{}]", numbers.join(","))
 }
 
 impl VectorStorage {
-    /// How they are kept in this database.
+    /// Detects how this database stores vectors.
     pub(super) async fn detect(tx: &Tx) -> Result<Self, Fault> {
         let row = tx
             .query_opt(
-                "finding how vectors are kept",
+                "detecting how vectors are stored",
                 "SELECT atttypid = 'bytea'::regtype FROM pg_attribute
                  WHERE attrelid = 'throughline.passage'::regclass AND attname = 'vector'",
                 &[],
@@ -74,7 +74,7 @@ impl VectorStorage {
         })
     }
 
-    /// The type in which values are sent, and what makes the column's of it.
+    /// The SQL type that values are sent as, and the cast to the column's type.
     pub(super) fn sql_types(self) -> (&'static str, &'static str) {
         match self {
             Self::HalfVec => ("text", "::halfvec"),
@@ -82,7 +82,7 @@ impl VectorStorage {
         }
     }
 
-    /// The passages most like a vector, the best first.
+    /// The passages nearest to a vector, best first.
     pub(super) async fn nearest_vectors(
         self,
         tx: &Tx,
@@ -136,7 +136,7 @@ impl VectorStorage {
         }
     }
 
-    /// What gives the likeness to `$3` of a passage `p`.
+    /// The SQL expression for the similarity of a passage `p` to `$3`.
     pub(super) fn similarity_sql(self) -> &'static str {
         match self {
             Self::HalfVec => "(-(p.vector <#> $3::text::halfvec))::real",
@@ -144,7 +144,7 @@ impl VectorStorage {
         }
     }
 
-    /// The vector as that is asked with.
+    /// The vector as the parameter of that expression.
     pub(super) fn similarity_param(self, vector: &[f32]) -> String {
         match self {
             Self::HalfVec => format_vector(vector.iter().copied()),
@@ -152,7 +152,7 @@ impl VectorStorage {
         }
     }
 
-    /// How like a vector a passage is, from a row with its likeness.
+    /// Reads the similarity of a passage to a vector from a row.
     pub(super) fn decode_similarity(
         self,
         row: &Row,

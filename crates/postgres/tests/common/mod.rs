@@ -1,4 +1,4 @@
-//! What the tests share.
+//! Helpers shared by the tests.
 
 #![allow(dead_code, unused_imports, reason = "each test uses some of it")]
 
@@ -18,20 +18,20 @@ pub(crate) async fn open(url: &str) -> PostgresStore {
         .expect("the store opens")
 }
 
-/// Something that cuts connections, and the address of the store through it.
-pub(crate) fn start_fault_proxy(trial: &TestDatabase) -> (String, FaultProxy) {
-    let config: tokio_postgres::Config = trial.url().parse().expect("the address of the trial");
+/// Starts a proxy that can cut connections; returns the store's URL through it.
+pub(crate) fn start_fault_proxy(database: &TestDatabase) -> (String, FaultProxy) {
+    let config: tokio_postgres::Config = database.url().parse().expect("a valid database URL");
     let port = config.get_ports().first().copied().unwrap_or(5432);
-    let database = match &config.get_hosts()[0] {
+    let upstream = match &config.get_hosts()[0] {
         Host::Tcp(name) => Upstream::Host(name.clone(), port),
         Host::Unix(folder) => Upstream::Socket(folder.join(format!(".s.PGSQL.{port}"))),
     };
-    let cutter = FaultProxy::start(database).expect("the address of the trial");
+    let proxy = FaultProxy::start(upstream).expect("a valid database URL");
     let (user, name) = (
-        config.get_user().expect("the address of the trial"),
-        config.get_dbname().expect("the address of the trial"),
+        config.get_user().expect("a valid database URL"),
+        config.get_dbname().expect("a valid database URL"),
     );
-    let here = cutter.port();
+    let here = proxy.port();
     let url = format!("postgres://{user}@127.0.0.1:{here}/{name}?sslmode=disable");
-    (url, cutter)
+    (url, proxy)
 }

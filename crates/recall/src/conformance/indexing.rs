@@ -1,4 +1,4 @@
-//! Feeding: in any order of batches, and taking out again.
+//! Conformance cases for indexing: batches in any order, and removal.
 
 use std::cell::{Cell, RefCell};
 
@@ -11,8 +11,8 @@ use super::{
 };
 use crate::{Batch, Passage, Query, Removal, Scope};
 
-/// What is fed twice is there once.
-pub fn what_is_indexed_twice_is_there_once(fed: &mut IndexFixture) {
+/// A passage indexed twice is found once.
+pub fn a_passage_indexed_twice_is_found_once(fixture: &mut IndexFixture) {
     let session = session_passages("s", &["one apple", "two pears", "three plums"]);
     let batch = |passages: Vec<Passage>, after| Batch {
         passages,
@@ -21,32 +21,39 @@ pub fn what_is_indexed_twice_is_there_once(fed: &mut IndexFixture) {
         upto: 3,
         anchors: Vec::new(),
     };
-    fed.indexer.index_batch(batch(session.clone(), 0)).unwrap();
-    fed.indexer.index_batch(batch(session.clone(), 3)).unwrap();
-    fed.indexer
+    fixture
+        .indexer
+        .index_batch(batch(session.clone(), 0))
+        .unwrap();
+    fixture
+        .indexer
+        .index_batch(batch(session.clone(), 3))
+        .unwrap();
+    fixture
+        .indexer
         .index_batch(batch(session[1..].to_vec(), 3))
         .unwrap();
-    assert_eq!(fed.index.passage_count().unwrap(), 3);
-    assert_eq!(fed.index.watermark().unwrap(), 3);
-    assert_eq!(fed.find_text("pears").len(), 3);
+    assert_eq!(fixture.index.passage_count().unwrap(), 3);
+    assert_eq!(fixture.index.watermark().unwrap(), 3);
+    assert_eq!(fixture.find_text("pears").len(), 3);
 }
 
 /// The watermark never goes back.
-pub fn the_watermark_never_goes_back(fed: &mut IndexFixture) {
+pub fn the_watermark_never_goes_back(fixture: &mut IndexFixture) {
     let batch = |after, upto| Batch {
         after,
         upto,
         ..Batch::default()
     };
-    fed.indexer.index_batch(batch(0, 7)).unwrap();
-    assert_eq!(fed.indexer.index_batch(batch(7, 3)).unwrap(), 7);
-    assert_eq!(fed.index.watermark().unwrap(), 7);
+    fixture.indexer.index_batch(batch(0, 7)).unwrap();
+    assert_eq!(fixture.indexer.index_batch(batch(7, 3)).unwrap(), 7);
+    assert_eq!(fixture.index.watermark().unwrap(), 7);
 }
 
-/// A batch that comes too late brings nothing back.
-pub fn a_batch_that_comes_too_late_brings_nothing_back(fed: &mut IndexFixture) {
-    fed.index_texts(&["zero", "the password is hunter2"]);
-    fed.remove("s", Some(2));
+/// A stale batch restores nothing that was removed.
+pub fn a_stale_batch_restores_nothing(fixture: &mut IndexFixture) {
+    fixture.index_texts(&["zero", "the password is hunter2"]);
+    fixture.remove("s", Some(2));
     let late = Batch {
         passages: session_passages("s", &["zero", "the password is hunter2"]),
         removed: Vec::new(),
@@ -54,26 +61,26 @@ pub fn a_batch_that_comes_too_late_brings_nothing_back(fed: &mut IndexFixture) {
         upto: 2,
         anchors: Vec::new(),
     };
-    assert_eq!(fed.indexer.index_batch(late).unwrap(), 3);
-    assert!(fed.find_text("hunter2").is_empty());
-    assert_eq!(fed.index.passage_count().unwrap(), 1);
+    assert_eq!(fixture.indexer.index_batch(late).unwrap(), 3);
+    assert!(fixture.find_text("hunter2").is_empty());
+    assert_eq!(fixture.index.passage_count().unwrap(), 1);
 }
 
-/// A removed session is gone with what forks had of it.
-pub fn a_removed_session_is_gone_with_what_forks_had_of_it(fed: &mut IndexFixture) {
-    fed.index_passages(session_passages("origin", &["alpha", "omega secret"]));
+/// Removing a session also removes its words from its forks' context.
+pub fn removing_a_session_removes_its_words_from_forks(fixture: &mut IndexFixture) {
+    fixture.index_passages(session_passages("origin", &["alpha", "omega secret"]));
     let mut fork = passage("fork", 3, "going on here");
     fork.origin = Some((session("origin"), Seq(2)));
-    fed.index_passages(vec![fork]);
-    assert!(fed.find_text("secret").contains(&"fork/3".to_owned()));
-    fed.remove("origin", None);
-    assert!(fed.find_text("secret").is_empty());
-    assert_eq!(fed.find_text("going"), ["fork/3"]);
+    fixture.index_passages(vec![fork]);
+    assert!(fixture.find_text("secret").contains(&"fork/3".to_owned()));
+    fixture.remove("origin", None);
+    assert!(fixture.find_text("secret").is_empty());
+    assert_eq!(fixture.find_text("going"), ["fork/3"]);
 }
 
-/// A fork has what came before it around it.
-pub fn a_fork_has_what_came_before_it_around_it(fed: &mut IndexFixture) {
-    fed.index_passages(session_passages(
+/// The context of a fork includes the entries before it.
+pub fn the_context_of_a_fork_includes_earlier_entries(fixture: &mut IndexFixture) {
+    fixture.index_passages(session_passages(
         "origin",
         &["We chose Redis", "Fine", "Unrelated end"],
     ));
@@ -81,17 +88,21 @@ pub fn a_fork_has_what_came_before_it_around_it(fed: &mut IndexFixture) {
         origin: Some((session("origin"), Seq(2))),
         ..passage("fork", seq, text)
     };
-    fed.index_passages(vec![fork(3, "Why that one?"), fork(4, "It was there")]);
-    let found = fed.find_text("redis");
+    fixture.index_passages(vec![fork(3, "Why that one?"), fork(4, "It was there")]);
+    let found = fixture.find_text("redis");
     assert!(found.contains(&"fork/3".to_owned()), "{found:?}");
-    // Nor does the origin know of the fork, or the fork of what came after it.
-    assert!(!fed.find_text("why").contains(&"origin/2".to_owned()));
-    assert!(!fed.find_text("unrelated").contains(&"fork/3".to_owned()));
+    // The origin's context does not include the fork, nor the fork's what came after it.
+    assert!(!fixture.find_text("why").contains(&"origin/2".to_owned()));
+    assert!(
+        !fixture
+            .find_text("unrelated")
+            .contains(&"fork/3".to_owned())
+    );
 }
 
-/// A session can be removed and fed again at once.
-pub fn a_session_can_be_removed_and_indexed_again_at_once(fed: &mut IndexFixture) {
-    fed.index_texts(&["old words", "more old words"]);
+/// A session can be removed and indexed again in one batch.
+pub fn a_session_can_be_removed_and_reindexed_in_one_batch(fixture: &mut IndexFixture) {
+    fixture.index_texts(&["old words", "more old words"]);
     let batch = Batch {
         passages: session_passages("s", &["new words"]),
         removed: vec![Removal {
@@ -103,14 +114,14 @@ pub fn a_session_can_be_removed_and_indexed_again_at_once(fed: &mut IndexFixture
         upto: 9,
         anchors: Vec::new(),
     };
-    fed.indexer.index_batch(batch).unwrap();
-    assert!(fed.find_text("old").is_empty());
-    assert_eq!(fed.find_text("new"), ["s/1"]);
+    fixture.indexer.index_batch(batch).unwrap();
+    assert!(fixture.find_text("old").is_empty());
+    assert_eq!(fixture.find_text("new"), ["s/1"]);
 }
 
-/// An erased passage is not found, nor in those around it.
-pub fn an_erased_passage_is_not_found_nor_in_those_around_it(fed: &mut IndexFixture) {
-    fed.index_texts(&[
+/// A removed passage is not found, nor are its words in its neighbors' context.
+pub fn a_removed_passage_is_not_found_in_its_neighbors(fixture: &mut IndexFixture) {
+    fixture.index_texts(&[
         "zero",
         "one",
         "the password is hunter2",
@@ -118,56 +129,57 @@ pub fn an_erased_passage_is_not_found_nor_in_those_around_it(fed: &mut IndexFixt
         "four",
         "five",
     ]);
-    assert!(fed.find_text("hunter2").contains(&"s/4".to_owned()));
-    fed.remove("s", Some(3));
-    assert!(fed.find_text("hunter2").is_empty());
+    assert!(fixture.find_text("hunter2").contains(&"s/4".to_owned()));
+    fixture.remove("s", Some(3));
+    assert!(fixture.find_text("hunter2").is_empty());
     assert!(
-        fed.search(&hybrid_query("hunter2"))
+        fixture
+            .search(&hybrid_query("hunter2"))
             .hits
             .iter()
             .all(|hit| { !hit.text.contains("hunter2") && hit.score_parts.text == 0.0 })
     );
-    assert_eq!(fed.index.passage_count().unwrap(), 5);
-    assert_eq!(fed.find_text("four").len(), 4);
+    assert_eq!(fixture.index.passage_count().unwrap(), 5);
+    assert_eq!(fixture.find_text("four").len(), 4);
 }
 
-/// Words of many passages are counted, wherever they are kept, and go with them.
-pub fn many_passages_are_found_changed_and_forgotten(fed: &mut IndexFixture) {
-    // More than are kept together, in sessions that go on at the same time.
+/// Term counts stay correct for many passages, and shrink when passages are removed.
+pub fn term_counts_stay_correct_for_many_passages(fixture: &mut IndexFixture) {
+    // More passages than fit in one storage block, in interleaved sessions.
     let mut batch = Vec::new();
     for number in 0..900_u64 {
         let id = format!("s{}", number % 7);
         let text = format!("{} common", unique_word(number));
         batch.push(passage(&id, number / 7 + 1, &text));
         if batch.len() == 90 {
-            fed.index_passages(std::mem::take(&mut batch));
+            fixture.index_passages(std::mem::take(&mut batch));
         }
     }
-    assert_eq!(fed.index.passage_count().unwrap(), 900);
+    assert_eq!(fixture.index.passage_count().unwrap(), 900);
     let all = Query {
         limit: 1000,
         ..text_query("common")
     };
-    assert_eq!(fed.search(&all).hits.len(), 900);
+    assert_eq!(fixture.search(&all).hits.len(), 900);
     for number in [0_u64, 1, 255, 256, 511, 640, 899] {
-        let found = fed.find_text(&unique_word(number));
+        let found = fixture.find_text(&unique_word(number));
         let place = format!("s{}/{}", number % 7, number / 7 + 1);
         assert_eq!(found[0], place, "{found:?}");
-        // It, and those around it in its session.
+        // The passage and its neighbors in the session.
         assert!((3..=5).contains(&found.len()), "{found:?}");
     }
-    fed.remove("s3", None);
-    fed.remove("s4", Some(10));
-    assert_eq!(fed.index.passage_count().unwrap(), 900 - 129 - 1);
-    assert_eq!(fed.search(&all).hits.len(), 900 - 129 - 1);
-    assert!(fed.find_text(&unique_word(3)).is_empty());
-    assert!(fed.find_text(&unique_word(67)).is_empty());
-    assert_eq!(fed.find_text(&unique_word(60))[0], "s4/9");
-    fed.index_passages(session_passages(
+    fixture.remove("s3", None);
+    fixture.remove("s4", Some(10));
+    assert_eq!(fixture.index.passage_count().unwrap(), 900 - 129 - 1);
+    assert_eq!(fixture.search(&all).hits.len(), 900 - 129 - 1);
+    assert!(fixture.find_text(&unique_word(3)).is_empty());
+    assert!(fixture.find_text(&unique_word(67)).is_empty());
+    assert_eq!(fixture.find_text(&unique_word(60))[0], "s4/9");
+    fixture.index_passages(session_passages(
         "s3",
         &[&format!("{} is back", unique_word(3))],
     ));
-    assert_eq!(fed.find_text(&unique_word(3)), ["s3/1"]);
+    assert_eq!(fixture.find_text(&unique_word(3)), ["s3/1"]);
 }
 
 const WORDS: [&str; 12] = [
@@ -180,7 +192,7 @@ fn story() -> impl Strategy<Value = Vec<(usize, Vec<usize>)>> {
     prop::collection::vec((0..3_usize, text), 1..24)
 }
 
-/// A story as passages: sessions 0 and 1 begin anew, 2 is a fork of 0.
+/// Converts a story to passages: sessions 0 and 1 start from scratch, 2 is a fork of 0.
 fn story_passages(story: &[(usize, Vec<usize>)]) -> Vec<Passage> {
     let mut lengths = [0_u64, 0, 0];
     let mut fork = None;
@@ -202,11 +214,11 @@ fn story_passages(story: &[(usize, Vec<usize>)]) -> Vec<Passage> {
     all
 }
 
-/// What is in the index does not depend on the batches it came in.
-pub fn batches_make_no_difference(fed: &mut IndexFixture) {
+/// The content of the index does not depend on how it was split into batches.
+pub fn content_does_not_depend_on_batches(fixture: &mut IndexFixture) {
     let sizes = prop::collection::vec(1..6_usize, 24);
     let removed = prop::option::of(0..24_usize);
-    let fed = RefCell::new(fed);
+    let fixture = RefCell::new(fixture);
     let round = Cell::new(0);
     let config = ProptestConfig {
         failure_persistence: None,
@@ -214,7 +226,7 @@ pub fn batches_make_no_difference(fed: &mut IndexFixture) {
     };
     let tested =
         TestRunner::new(config).run(&(story(), sizes, removed), |(story, sizes, removed)| {
-            let mut fed = fed.borrow_mut();
+            let mut fixture = fixture.borrow_mut();
             round.set(round.get() + 1);
             let all = story_passages(&story);
             let removed = removed.and_then(|index| all.get(index));
@@ -229,34 +241,34 @@ pub fn batches_make_no_difference(fed: &mut IndexFixture) {
                 });
                 owned.collect::<Vec<_>>()
             };
-            let mut kept = of(&whole, &all);
-            kept.retain(|one| Some((one.session.clone(), one.seq)) != removed);
-            fed.index_passages(kept);
+            let mut remaining = of(&whole, &all);
+            remaining.retain(|one| Some((one.session.clone(), one.seq)) != removed);
+            fixture.index_passages(remaining);
             let mut rest = &all[..];
             for size in sizes {
                 let (now, later) = rest.split_at(size.min(rest.len()));
-                fed.index_passages(of(&pieces, now));
+                fixture.index_passages(of(&pieces, now));
                 rest = later;
             }
             if let Some((session, seq)) = removed {
-                fed.remove_all(vec![Removal {
+                fixture.remove_all(vec![Removal {
                     owner: pieces.clone(),
                     session,
                     seq: Some(seq),
                 }]);
             }
-            // Scores count words in files that wait to be rewritten, too.
-            fed.indexer.vacuum().unwrap();
+            // Scores also count terms in files that still contain removed passages.
+            fixture.indexer.vacuum().unwrap();
             for word in WORDS {
                 let scores = |owner: &Owner| {
                     let query = Query::new(word, Scope::new(owner.clone()));
-                    let found = fed.search(&query);
+                    let found = fixture.search(&query);
                     let mut scores: Vec<_> = found
                         .hits
                         .iter()
                         .map(|hit| {
-                            let why = hit.score_parts;
-                            let parts = [why.text, why.pooled, why.late, why.session];
+                            let parts = hit.score_parts;
+                            let parts = [parts.text, parts.pooled, parts.late, parts.session];
                             let parts = parts.map(|part| (part * 1e4).round());
                             (hit.session.clone(), hit.seq, parts)
                         })

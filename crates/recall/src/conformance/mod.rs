@@ -1,7 +1,7 @@
-//! The suite every index passes, case by case.
+//! The conformance suite that every index implementation passes.
 //!
-//! An index's tests call [`conformance!`](crate::conformance!) with what runs a case on an
-//! empty index; each case becomes a test of its own name.
+//! An implementation's tests call [`conformance!`](crate::conformance!) with a function that
+//! runs a case on an empty index; each case becomes a test with its own name.
 
 #![allow(
     clippy::unwrap_used,
@@ -18,14 +18,13 @@ use throughline_model::{Owner, Role, Seq, SessionId, Timestamp};
 
 use crate::{Batch, Index, Indexer, Passage, Query, QueryResults, Removal, Scope};
 
-/// Gives each case a test of its own: `$run` is called with the case, and gives it an empty
-/// index.
+/// Turns each case into a test: `$run` is called with the case, and passes it an empty index.
 #[macro_export]
 macro_rules! conformance {
     ($run:expr) => {
         $crate::conformance_cases! { $run;
-            search: what_was_said_is_found_by_its_words, what_was_meant_is_found_without_its_words, what_is_about_something_else_is_not_found, an_answer_is_found_by_the_words_of_its_question, code_is_found_whole_and_in_parts, a_phrase_has_to_be_there_word_by_word, the_word_being_typed_stands_for_all_that_begin_with_it, a_misspelled_word_finds_what_was_meant_and_says_so, a_correction_never_reveals_what_others_have_said, owners_never_see_each_other, a_scope_narrows_by_everything_that_never_changes, naming_someone_prefers_what_they_said, a_date_in_a_question_prefers_that_time, a_snippet_is_the_best_place_with_its_words_marked, hostile_text_is_indexed_and_searched, a_query_of_common_words_only_is_still_answered, a_limit_is_kept_and_an_empty_query_finds_nothing;
-            indexing: what_is_indexed_twice_is_there_once, the_watermark_never_goes_back, a_batch_that_comes_too_late_brings_nothing_back, a_removed_session_is_gone_with_what_forks_had_of_it, a_fork_has_what_came_before_it_around_it, a_session_can_be_removed_and_indexed_again_at_once, an_erased_passage_is_not_found_nor_in_those_around_it, many_passages_are_found_changed_and_forgotten, batches_make_no_difference;
+            search: a_passage_is_found_by_its_words, a_passage_is_found_by_its_meaning, unrelated_passages_are_not_found, an_answer_is_found_by_the_words_of_its_question, code_is_found_as_a_whole_and_by_its_parts, a_phrase_must_occur_word_for_word, the_word_being_typed_matches_as_a_prefix, a_misspelled_word_is_corrected_and_reported, a_correction_never_reveals_words_of_other_owners, owners_never_see_each_other, a_scope_filters_by_every_immutable_property, naming_an_author_prefers_their_entries, a_date_in_a_question_prefers_that_time, a_snippet_is_the_best_excerpt_with_words_marked, hostile_text_is_indexed_and_searched, a_query_of_common_words_only_is_still_answered, the_limit_is_respected_and_an_empty_query_finds_nothing;
+            indexing: a_passage_indexed_twice_is_found_once, the_watermark_never_goes_back, a_stale_batch_restores_nothing, removing_a_session_removes_its_words_from_forks, the_context_of_a_fork_includes_earlier_entries, a_session_can_be_removed_and_reindexed_in_one_batch, a_removed_passage_is_not_found_in_its_neighbors, term_counts_stay_correct_for_many_passages, content_does_not_depend_on_batches;
         }
     };
 }
@@ -43,17 +42,17 @@ macro_rules! conformance_cases {
     };
 }
 
-/// An owner.
+/// Returns an owner.
 pub fn owner(name: &str) -> Owner {
     name.parse().unwrap()
 }
 
-/// A session's id.
+/// Returns a session id.
 pub fn session(id: &str) -> SessionId {
     id.parse().unwrap()
 }
 
-/// An entry of `local`'s.
+/// Returns a passage of the local owner.
 pub fn passage(id: &str, seq: u64, text: &str) -> Passage {
     Passage {
         position: 0,
@@ -74,7 +73,7 @@ pub fn passage(id: &str, seq: u64, text: &str) -> Passage {
     }
 }
 
-/// A word for a number, unlike any other's in all its parts.
+/// Returns a word for a number that shares no part with other numbers' words.
 pub fn unique_word(number: u64) -> String {
     let digits = number.to_string().into_bytes();
     let letters = digits
@@ -83,30 +82,30 @@ pub fn unique_word(number: u64) -> String {
     std::iter::once('x').chain(letters).collect()
 }
 
-/// A session in which these things are said.
+/// Returns a session with these texts as passages.
 pub fn session_passages(id: &str, texts: &[&str]) -> Vec<Passage> {
     let all = (1..).zip(texts);
     all.map(|(seq, text)| passage(id, seq, text)).collect()
 }
 
-/// A time.
+/// Parses a timestamp.
 pub fn timestamp(time: &str) -> Timestamp {
     time.parse().unwrap()
 }
 
-/// An index, and the one who feeds it.
+/// An index and its indexer.
 #[derive(Debug)]
 pub struct IndexFixture {
     /// The index.
     pub index: Box<dyn Index>,
-    /// The one who feeds it.
+    /// Its indexer.
     pub indexer: Indexer,
     position: u64,
     _keep: Box<dyn Any + Send>,
 }
 
 impl IndexFixture {
-    /// An empty index, and what must live as long as it.
+    /// Wraps an empty index; `keep` is dropped together with it.
     pub fn new(index: Box<dyn Index>, keep: impl Any + Send) -> Self {
         let indexer = index.indexer().unwrap().unwrap();
         Self {
@@ -117,12 +116,12 @@ impl IndexFixture {
         }
     }
 
-    /// Says these things in one session, `s`.
+    /// Indexes these texts as one session, `s`.
     pub fn index_texts(&mut self, texts: &[&str]) {
         self.index_passages(session_passages("s", texts));
     }
 
-    /// Feeds it passages in one batch.
+    /// Indexes passages in one batch.
     pub fn index_passages(&mut self, mut passages: Vec<Passage>) {
         for passage in &mut passages {
             self.position += 1;
@@ -139,7 +138,7 @@ impl IndexFixture {
         self.indexer.index_batch(batch).unwrap();
     }
 
-    /// Takes out an entry of a session of `local`'s, or all of it.
+    /// Removes an entry of a local session, or all of it.
     pub fn remove(&mut self, id: &str, seq: Option<u64>) {
         self.remove_all(vec![Removal {
             owner: Owner::local(),
@@ -148,7 +147,7 @@ impl IndexFixture {
         }]);
     }
 
-    /// Takes these things out.
+    /// Applies these removals.
     pub fn remove_all(&mut self, removed: Vec<Removal>) {
         self.position += 1;
         let batch = Batch {
@@ -161,28 +160,28 @@ impl IndexFixture {
         self.indexer.index_batch(batch).unwrap();
     }
 
-    /// What is found.
+    /// Runs a query.
     pub fn search(&self, query: &Query) -> QueryResults {
         self.index.search(query).unwrap()
     }
 
-    /// What is found for some words, as `session/seq`.
+    /// Returns the hits for some words, as `session/seq`.
     pub fn find(&self, words: &str) -> Vec<String> {
         hit_positions(&self.search(&hybrid_query(words)))
     }
 
-    /// The same, by words only.
+    /// The same, by full text only.
     pub fn find_text(&self, words: &str) -> Vec<String> {
         hit_positions(&self.search(&text_query(words)))
     }
 }
 
-/// Looks everywhere for some words, in every way.
+/// A hybrid query for some words, everywhere.
 pub fn hybrid_query(words: &str) -> Query {
     Query::new(words, Scope::new(Owner::local()))
 }
 
-/// Looks everywhere for some words, by words only.
+/// A full-text query for some words, everywhere.
 pub fn text_query(words: &str) -> Query {
     Query {
         mode: crate::Mode::Text,
@@ -190,7 +189,7 @@ pub fn text_query(words: &str) -> Query {
     }
 }
 
-/// Where hits are, as `session/seq`.
+/// Returns the positions of hits, as `session/seq`.
 pub fn hit_positions(found: &QueryResults) -> Vec<String> {
     let hits = found.hits.iter();
     hits.map(|hit| format!("{}/{}", hit.session, hit.seq))

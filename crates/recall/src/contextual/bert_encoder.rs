@@ -1,7 +1,7 @@
-//! A BERT encoder: from tokens to what each means where it stands.
+//! A BERT encoder: turns tokens into contextual embeddings.
 //!
-//! Texts are encoded several at a time: what is done token by token is one product of
-//! matrices for all of them, and only attention is text by text.
+//! Texts are encoded in batches: everything done per token is one matrix product for all
+//! texts, and only attention runs text by text.
 
 use ndarray::linalg::general_mat_mul;
 use ndarray::{Array1, Array2, ArrayView2, ArrayViewMut2, Axis, concatenate};
@@ -10,10 +10,10 @@ use super::ContextualError;
 use super::safetensors::{EncoderConfig, Safetensors};
 use crate::static_model::{TokenId, Work, dispatch_simd};
 
-/// The encoder.
+/// The encoder's weights.
 pub(super) struct Encoder {
     word_embeddings: Array2<f32>,
-    /// Of each place, with the kind that all tokens here are of added.
+    /// The embedding of each position, with the (constant) token type embedding added.
     position_embeddings: Array2<f32>,
     norm: LayerNorm,
     layers: Vec<Layer>,
@@ -70,30 +70,30 @@ impl Encoder {
         })
     }
 
-    /// The most tokens a text may have.
+    /// Returns the maximum number of tokens in a text.
     pub(super) fn max_tokens(&self) -> usize {
         self.position_embeddings.nrows()
     }
 
-    /// How long the vector of a token is.
+    /// Returns the length of a token's vector.
     pub(super) fn width(&self) -> usize {
         self.word_embeddings.ncols()
     }
 
-    /// What each token of each text means, as a vector of length one.
+    /// Encodes each token of each text as a vector of length one.
     pub(super) fn encode(&self, texts: &[Vec<TokenId>]) -> Vec<Array2<f32>> {
         let width = self.word_embeddings.ncols();
         let count = texts.iter().map(Vec::len).sum();
         let mut state = Array2::zeros((count, width));
         let mut rows = state.rows_mut().into_iter();
         for text in texts {
-            for ((token, place), mut row) in text
+            for ((token, position), mut row) in text
                 .iter()
                 .zip(self.position_embeddings.rows())
                 .zip(&mut rows)
             {
                 row.assign(&self.word_embeddings.row(usize::from(*token)));
-                row += &place;
+                row += &position;
             }
         }
         self.norm.apply(&mut state);
@@ -133,7 +133,7 @@ impl Encoder {
         encoded.collect()
     }
 
-    /// Lets the tokens of one text attend to each other.
+    /// Applies self-attention among the tokens of one text.
     fn attend(&self, projected: &ArrayView2<'_, f32>, mut out: ArrayViewMut2<'_, f32>) {
         let (length, width) = (projected.nrows(), projected.ncols() / 3);
         let head = width / self.heads;
@@ -158,7 +158,7 @@ impl Encoder {
     }
 }
 
-/// A matrix to multiply with and a vector to add.
+/// A linear layer: a weight matrix and a bias vector.
 struct Linear {
     matrix: Array2<f32>,
     bias: Array1<f32>,
@@ -177,7 +177,7 @@ impl Linear {
         })
     }
 
-    /// Several as one.
+    /// Concatenates several layers into one.
     fn concatenate(all: &[Self; 3]) -> Self {
         let matrices = all.each_ref().map(|one| one.matrix.view());
         let biases = all.each_ref().map(|one| one.bias.view());
@@ -229,8 +229,7 @@ impl LayerNorm {
     }
 }
 
-/// The function between the wide and the narrow: x times the share of the normal
-/// distribution below x.
+/// The GELU activation: x times the normal cumulative distribution at x.
 struct Gelu<'a>(&'a mut [f32]);
 
 impl Work for Gelu<'_> {
@@ -248,7 +247,7 @@ impl Work for Gelu<'_> {
     }
 }
 
-/// The error function, as a quotient of polynomials: near enough for single precision.
+/// The error function as a rational approximation, accurate enough for single precision.
 #[inline(always)]
 #[expect(
     clippy::inline_always,
@@ -282,7 +281,7 @@ fn erf(x: f32) -> f32 {
     x * above.iter().fold(0.0, horner) / below.iter().fold(0.0, horner)
 }
 
-/// A size as a number to calculate with.
+/// Converts a size for arithmetic.
 fn to_f32(size: usize) -> f32 {
     f32::from(u16::try_from(size).unwrap_or(u16::MAX))
 }

@@ -1,4 +1,4 @@
-//! Passages and a question, compared by what their words mean where they stand.
+//! Scores passages against a query by MaxSim over contextual token embeddings.
 
 use std::num::NonZero;
 use std::time::{Duration, Instant};
@@ -11,11 +11,11 @@ use crate::encoding_cache::{OwnerEncodingCache, QuantizedRows};
 use crate::rerank::{RerankError, RerankPassage, RerankQuery, Reranker};
 use crate::static_model::{TokenId, static_model};
 
-/// So many at a time, a thread.
+/// The number of texts per batch and thread.
 const BATCH_PER_THREAD: usize = 4;
-/// So many tokens of a passage are read.
+/// The maximum number of tokens of a passage.
 const MAX_PASSAGE_TOKENS: usize = 120;
-/// So many tokens of what was said before it.
+/// The maximum number of tokens of the preceding passage.
 const MAX_PREVIOUS_TOKENS: usize = 48;
 
 impl Reranker for ContextualModel {
@@ -31,18 +31,18 @@ impl Reranker for ContextualModel {
         &self,
         question: &RerankQuery<'_>,
         passages: &[RerankPassage<'_>],
-        kept: &OwnerEncodingCache<'_>,
+        cache: &OwnerEncodingCache<'_>,
         within: Duration,
     ) -> Result<Vec<f32>, RerankError> {
         let start = Instant::now();
         let known = |text: &[TokenId]| {
             let shape = (text.len(), self.encoder.width());
-            let rows = kept.get(&cache_key(text));
+            let rows = cache.get(&cache_key(text));
             rows.filter(|rows| (rows.len(), rows.columns()) == shape)
         };
         let mut made: Vec<(Vec<u8>, QuantizedRows)> = Vec::new();
         let (tokens, weights) = tokenize_query(question, self.encoder.max_tokens());
-        let asked = match known(&tokens) {
+        let query_rows = match known(&tokens) {
             Some(rows) => rows,
             None => {
                 let read = cache_key(&tokens);
@@ -51,15 +51,15 @@ impl Reranker for ContextualModel {
                 rows
             }
         };
-        let asked = to_matrix(&asked)?;
+        let query_rows = to_matrix(&query_rows)?;
         let threads = std::thread::available_parallelism().map_or(1, NonZero::get);
-        let mut likenesses = Vec::new();
+        let mut scores = Vec::new();
         for round in passages.chunks(threads * BATCH_PER_THREAD) {
             let texts: Vec<Vec<TokenId>> = round.iter().map(tokenize_passage).collect();
             let all: Vec<Option<QuantizedRows>> = texts.iter().map(|text| known(text)).collect();
             let new = texts.iter().zip(&all).filter(|(_, rows)| rows.is_none());
             let new: Vec<Vec<TokenId>> = new.map(|(text, _)| text.clone()).collect();
-            // What is known takes next to no time.
+            // Cached passages take next to no time, so only new ones count against the limit.
             if !new.is_empty() && start.elapsed() >= within {
                 break;
             }
@@ -73,18 +73,18 @@ impl Reranker for ContextualModel {
                         rows
                     }
                 };
-                likenesses.push(max_sim(&asked, &weights, &to_matrix(&rows)?));
+                scores.push(max_sim(&query_rows, &weights, &to_matrix(&rows)?));
             }
         }
-        kept.put(made.iter().map(|(read, rows)| (read.as_slice(), rows)));
-        Ok(likenesses)
+        cache.put(made.iter().map(|(read, rows)| (read.as_slice(), rows)));
+        Ok(scores)
     }
 }
 
 impl ContextualModel {
-    /// What each token of each text means.
+    /// Encodes each token of each text.
     ///
-    /// Rounded at once: what was kept and what was just made are compared alike.
+    /// The result is quantized at once, so that cached and new encodings are compared alike.
     fn encode(
         &self,
         texts: &[Vec<TokenId>],
@@ -105,7 +105,7 @@ impl ContextualModel {
             let mut rows = Vec::new();
             for share in all {
                 let share = share.join();
-                rows.extend(share.map_err(|_| "a thread of the model failed")?);
+                rows.extend(share.map_err(|_| "a worker thread of the model failed")?);
             }
             Ok(rows)
         })
@@ -125,7 +125,7 @@ fn cache_key(tokens: &[TokenId]) -> Vec<u8> {
         .collect()
 }
 
-/// The tokens of a question, and how much each counts.
+/// Returns the tokens of a query and their weights.
 fn tokenize_query(question: &RerankQuery<'_>, longest: usize) -> (Vec<TokenId>, Vec<f32>) {
     let mut tokens = vec![CLS_TOKEN];
     let mut weights = vec![0.0];
@@ -137,7 +137,7 @@ fn tokenize_query(question: &RerankQuery<'_>, longest: usize) -> (Vec<TokenId>, 
     };
     let mut from = 0;
     for (range, rarity) in &question.words {
-        // Stop words do not count, and are read for what they say about the others.
+        // Stop words have no weight, but are encoded as context for the other words.
         add(&question.text[from..range.start], 0.0);
         add(&question.text[range.clone()], *rarity);
         from = range.end;
@@ -156,7 +156,7 @@ fn tokenize_query(question: &RerankQuery<'_>, longest: usize) -> (Vec<TokenId>, 
     (tokens, weights)
 }
 
-/// A passage as it is read: who said what, and what was said before it.
+/// Returns the tokens of a passage: author, text, and the preceding passage.
 fn tokenize_passage(passage: &RerankPassage<'_>) -> Vec<TokenId> {
     let mut tokens = vec![CLS_TOKEN];
     if let Some(author) = passage.author {
@@ -177,9 +177,9 @@ fn to_matrix(rows: &QuantizedRows) -> Result<Array2<f32>, RerankError> {
     Ok(Array2::from_shape_vec(shape, rows.values().collect())?)
 }
 
-/// For each token of the question the most alike of the passage.
-fn max_sim(asked: &Array2<f32>, weights: &[f32], passage: &Array2<f32>) -> f32 {
-    let products = asked.dot(&passage.t());
+/// Returns the weighted sum, over the query tokens, of the closest passage token's similarity.
+fn max_sim(query_rows: &Array2<f32>, weights: &[f32], passage: &Array2<f32>) -> f32 {
+    let products = query_rows.dot(&passage.t());
     let most = products
         .rows()
         .into_iter()

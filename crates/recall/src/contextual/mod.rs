@@ -1,9 +1,8 @@
-//! A contextual model, which can be added: it reads a passage as a whole, and knows what
-//! a word means where it stands.
+//! An optional contextual model that reranks hits by the meaning of words in context.
 //!
-//! It is too slow for everything ever said, and compares the first hits again within a
-//! time limit. Any BERT encoder with the vocabulary of the static model will do; the
-//! weights are read as they are published, from a folder.
+//! It is too slow to score every passage, so it rescores the first hits within a time limit.
+//! Any BERT encoder with the vocabulary of the static model works; the weights are loaded from
+//! a folder in their published format.
 
 mod bert_encoder;
 mod maxsim;
@@ -17,7 +16,7 @@ use throughline_model::Digest;
 
 use crate::static_model::{self, static_model};
 
-/// Why a folder is not a contextual model.
+/// Why a folder cannot be loaded as a contextual model.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ContextualError {
@@ -26,10 +25,10 @@ pub enum ContextualError {
     File {
         /// The file.
         file: PathBuf,
-        /// Why not.
+        /// The I/O error.
         source: std::io::Error,
     },
-    /// A file is not what it should be.
+    /// A file does not have the expected content.
     #[error("{} is not as expected: {what}", file.display())]
     Malformed {
         /// The file.
@@ -37,12 +36,12 @@ pub enum ContextualError {
         /// What is wrong with it.
         what: String,
     },
-    /// It cuts words in other ways.
+    /// The model has another vocabulary.
     #[error("the vocabulary in {} is not the one of the static model", .0.display())]
     Vocabulary(PathBuf),
 }
 
-/// A contextual model, loaded.
+/// A loaded contextual model.
 pub struct ContextualModel {
     name: String,
     digest: Digest,
@@ -50,8 +49,8 @@ pub struct ContextualModel {
 }
 
 impl ContextualModel {
-    /// Loads the model in a folder: `config.json`, `model.safetensors` and `vocab.txt`, as
-    /// they are published for all-MiniLM-L6-v2. A person knows it by the `name`.
+    /// Loads the model in a folder with `config.json`, `model.safetensors` and `vocab.txt`, as
+    /// published for all-MiniLM-L6-v2. `name` is shown to users.
     pub fn load(name: &str, folder: &Path) -> Result<Self, ContextualError> {
         let file = folder.join("vocab.txt");
         let names = read_file(&file)?;
@@ -70,7 +69,7 @@ impl ContextualModel {
         })
     }
 
-    /// The names of the tokens that a model must have, as they stand in its `vocab.txt`.
+    /// Returns the vocabulary that a model must have, in the format of `vocab.txt`.
     pub fn vocabulary() -> &'static str {
         static_model().vocabulary()
     }
@@ -91,6 +90,6 @@ fn read_file(file: &Path) -> Result<Vec<u8>, ContextualError> {
     })
 }
 
-/// Tokens that stand for no word.
+/// Special tokens.
 const CLS_TOKEN: static_model::TokenId = 101;
 const SEP_TOKEN: static_model::TokenId = 102;

@@ -1,7 +1,7 @@
-//! The files of a model as they are published: safetensors, and its configuration.
+//! Reads published model files: safetensors and the model configuration.
 //!
-//! A safetensors file is the length of a header (u64, little-endian), the header as JSON
-//! — for each tensor its type, shape, and where its bytes are — and the bytes.
+//! A safetensors file consists of the length of a header (u64, little-endian), the header as
+//! JSON (for each tensor its type, shape, and byte range), and the bytes.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -12,13 +12,13 @@ use throughline_model::Digest;
 
 use super::{ContextualError, read_file};
 
-/// A model must read texts of so many tokens at least.
+/// The minimum number of tokens per text that a model must support.
 const MIN_POSITIONS: usize = 256;
 
-/// Weights are told from others by blocks of so many bytes.
+/// The size of the blocks that are sampled for the digest.
 const DIGEST_BLOCK_BYTES: usize = 1024;
 
-/// The shape of the encoder.
+/// The dimensions of the encoder.
 #[derive(Debug, Deserialize)]
 pub(super) struct EncoderConfig {
     pub(super) hidden_size: usize,
@@ -43,10 +43,12 @@ impl EncoderConfig {
                 .hidden_size
                 .is_multiple_of(config.num_attention_heads)
         {
-            return Err(malformed("heads do not divide the size".to_owned()));
+            return Err(malformed(
+                "the hidden size is not a multiple of the number of heads".to_owned(),
+            ));
         }
         if config.max_position_embeddings < MIN_POSITIONS {
-            return Err(malformed("it reads too short texts".to_owned()));
+            return Err(malformed("the maximum text length is too short".to_owned()));
         }
         Ok(config)
     }
@@ -79,13 +81,14 @@ impl Safetensors {
             .and_then(|length| usize::try_from(u64::from_le_bytes(*length)).ok());
         let header = length
             .and_then(|length| bytes.get(8..length.checked_add(8)?))
-            .ok_or_else(|| malformed("it has no header"))?;
+            .ok_or_else(|| malformed("the header is missing"))?;
         let start = header.len() + 8;
         let all: HashMap<String, serde_json::Value> = serde_json::from_slice(header)
-            .map_err(|error| malformed(&format!("its header is no JSON: {error}")))?;
+            .map_err(|error| malformed(&format!("the header is not valid JSON: {error}")))?;
         let mut tensors = HashMap::new();
         for (name, value) in all {
-            // What is not a tensor, or one of numbers that are never needed, is left out.
+            // Skip what is not a tensor, and tensors of unsupported types, which are never
+            // needed.
             if let Ok(tensor) = serde_json::from_value(value) {
                 tensors.insert(name, tensor);
             }
@@ -98,10 +101,10 @@ impl Safetensors {
         })
     }
 
-    /// Says which weights these are: other weights have another, unless they differ in
-    /// few places only.
+    /// Returns a digest that identifies the weights. Weights that differ in only a few places
+    /// may have the same digest.
     ///
-    /// One block in 256 is looked at. All of them would take longer than a search.
+    /// Only one block in 256 is hashed: hashing all of them would take longer than a search.
     pub(super) fn digest(&self) -> Digest {
         let mut looked_at = self.bytes.len().to_le_bytes().to_vec();
         looked_at.extend(&self.bytes[..self.data_start]);
@@ -114,12 +117,12 @@ impl Safetensors {
         Digest::of(&looked_at)
     }
 
-    /// A vector of this size.
+    /// Returns a vector of this size.
     pub(super) fn vector(&self, name: &str, size: usize) -> Result<Array1<f32>, ContextualError> {
         Ok(Array1::from_vec(self.values(name, &[size])?))
     }
 
-    /// A matrix of this size.
+    /// Returns a matrix of this size.
     pub(super) fn matrix(
         &self,
         name: &str,
@@ -131,7 +134,7 @@ impl Safetensors {
     }
 
     fn values(&self, name: &str, shape: &[usize]) -> Result<Vec<f32>, ContextualError> {
-        let missing = || self.malformed(format!("there is no {name}"));
+        let missing = || self.malformed(format!("{name} is missing"));
         let tensor = self.tensors.get(name).ok_or_else(missing)?;
         let (from, to) = tensor.data_offsets;
         let bytes = self
@@ -151,11 +154,11 @@ impl Safetensors {
                     .map(|bytes| f16_to_f32(u16::from_le_bytes(*bytes)))
                     .collect()
             }
-            other => return Err(self.malformed(format!("{name} is of {other}"))),
+            other => return Err(self.malformed(format!("{name} has the unsupported type {other}"))),
         };
         if tensor.shape != shape || shape.iter().product::<usize>() != values.len() {
             let found = &tensor.shape;
-            return Err(self.malformed(format!("{name} is {found:?} and not {shape:?}")));
+            return Err(self.malformed(format!("{name} has shape {found:?}, expected {shape:?}")));
         }
         Ok(values)
     }
@@ -168,13 +171,13 @@ impl Safetensors {
     }
 }
 
-/// A number of half precision.
+/// Converts a half-precision number.
 fn f16_to_f32(bits: u16) -> f32 {
     let sign = u32::from(bits >> 15) << 31;
     let exponent = u32::from(bits >> 10) & 0x1f;
     let fraction = u32::from(bits) & 0x3ff;
     let magnitude = match exponent {
-        // Too small for an exponent: the fraction counts in steps of 2^-24.
+        // A subnormal number: the fraction counts in steps of 2^-24.
         0 => return f32::from_bits(sign | 0x3380_0000) * f32::from(bits & 0x3ff),
         0x1f => 0x7f80_0000 | (fraction << 13),
         _ => ((exponent + 112) << 23) | (fraction << 13),

@@ -1,8 +1,8 @@
-//! Candidates by their words.
+//! Finds candidates by BM25.
 //!
-//! BM25 over the `context` field, the best few only: whole blocks of passages that cannot
-//! be among them are skipped. What is not in scope is passed over as it comes up, so that
-//! a narrow scope costs little more than a wide one.
+//! The search covers the `context` field and keeps only the best few: whole blocks of passages
+//! that cannot be among them are skipped. Passages out of scope are skipped as they come up,
+//! so that a narrow scope costs little more than a wide one.
 
 use tantivy::query::{BooleanQuery, EnableScoring, Query, TermQuery, Weight};
 use tantivy::schema::{Field, IndexRecordOption};
@@ -15,18 +15,18 @@ use crate::error::ErrorContext as _;
 use crate::top_k::TopK;
 use crate::{PassageId, RecallError};
 
-const DURING: &str = "looking for words";
+const DURING: &str = "searching by text";
 
-/// A search for some words.
+/// A full-text search for some terms.
 pub(crate) struct Bm25Search<'a> {
     view: &'a CommitView,
     weight: Box<dyn Weight>,
 }
 
 impl<'a> Bm25Search<'a> {
-    /// A search for some of the terms; `None` if there are none in the index.
+    /// Creates a search for some of the terms; `None` if the index contains none of them.
     pub(crate) fn new(view: &'a CommitView, terms: &[&str]) -> Result<Option<Self>, RecallError> {
-        // Stop words are in `own` only: it serves a query that has no others.
+        // Stop words are only in `own`, which serves queries that have no other words.
         for field in [view.fields.context_terms, view.fields.own_terms] {
             if !has_any_term(view, field, terms)? {
                 continue;
@@ -43,7 +43,7 @@ impl<'a> Bm25Search<'a> {
         Ok(None)
     }
 
-    /// The best passages in scope.
+    /// Returns the best passages in scope.
     pub(crate) fn top_k(
         &self,
         filter: &DocFilter,
@@ -66,7 +66,7 @@ impl<'a> Bm25Search<'a> {
         Ok(best.into_sorted())
     }
 
-    /// The scores of passages, which must be in the order of their addresses.
+    /// Returns the scores of passages, which must be in the order of their addresses.
     pub(crate) fn scores(&self, at: &[DocAddress]) -> Result<Vec<Score>, RecallError> {
         let mut scores = Vec::with_capacity(at.len());
         for of_segment in at.chunk_by(|a, b| a.segment_ord == b.segment_ord) {

@@ -1,10 +1,10 @@
-//! The engine's files, owner-only and with a checksum on those that have none of their own.
+//! The engine's directory, owner-only and with checksums on the files that lack one.
 //!
 //! Segment files end with a checksum; `meta.json` and the list of managed files do not. Both
 //! are replaced as a whole, so a checksum is added as their last line when they are written
-//! and checked when they are read.
+//! and verified when they are read.
 //!
-//! Invariant: what is read of such a file is what was written, or the read fails.
+//! Invariant: reading such a file returns what was written, or fails.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -18,7 +18,7 @@ use throughline_model::Digest;
 
 use crate::private_files;
 
-/// A folder of the engine's.
+/// A directory of the full-text engine.
 #[derive(Clone, Debug)]
 pub(super) struct ChecksummedDirectory {
     root: PathBuf,
@@ -34,7 +34,7 @@ impl ChecksummedDirectory {
     }
 
     fn restrict(&self, path: &Path) {
-        // The folder itself is closed to others: this is the second line.
+        // The folder itself is already closed to others: this is the second line of defense.
         let _ = private_files::restrict_file(&self.root.join(path));
     }
 }
@@ -90,7 +90,7 @@ impl Directory for ChecksummedDirectory {
     }
 }
 
-/// How long the content before the checksum is, if that matches.
+/// Returns the length of the content before the checksum, if the checksum matches.
 fn verified_length(bytes: &[u8]) -> Option<usize> {
     let end = bytes.iter().rposition(|byte| *byte == b'\n')?;
     let (content, checksum) = (&bytes[..end], &bytes[end + 1..]);

@@ -1,6 +1,6 @@
-//! The passages a scope allows.
+//! Selects the documents that a scope allows.
 //!
-//! Invariant: whatever finds candidates, by text or by vector, asks the filter first; and
+//! Invariant: every search for candidates, by text or by vector, checks the filter first; and
 //! a filter never allows a passage of another owner.
 
 use std::ops::Bound;
@@ -18,19 +18,19 @@ use crate::error::ErrorContext as _;
 use crate::word_split::phrase_terms;
 use crate::{RecallError, Scope};
 
-/// The documents that are allowed, segment by segment.
+/// The allowed documents, segment by segment.
 pub(crate) struct DocFilter(Vec<AllowedDocs>);
 
-/// The documents of one segment that are allowed.
+/// The allowed documents of one segment.
 pub(crate) enum AllowedDocs {
-    /// All that are not deleted.
+    /// All documents that are not deleted.
     All,
-    /// These, none of which is deleted.
+    /// Only these, none of which is deleted.
     Only(BitSet),
 }
 
 impl AllowedDocs {
-    /// Whether a document is, unless it is deleted: quick to ask of one after another.
+    /// Returns whether a document is allowed, ignoring deletion: a cheap check for scans.
     #[inline]
     pub(crate) fn may_contain(&self, doc: DocId) -> bool {
         match self {
@@ -39,7 +39,7 @@ impl AllowedDocs {
         }
     }
 
-    /// Whether a document is.
+    /// Returns whether a document is allowed.
     pub(crate) fn contains(&self, segment: &SegmentReader, doc: DocId) -> bool {
         match self {
             Self::All => !segment.is_deleted(doc),
@@ -49,13 +49,13 @@ impl AllowedDocs {
 }
 
 impl DocFilter {
-    /// The passages within a scope that have all the phrases.
+    /// Selects the passages within a scope that contain all the phrases.
     pub(crate) fn new(
         view: &CommitView,
         scope: &Scope,
         phrases: &[String],
     ) -> Result<Self, RecallError> {
-        let during = "finding where to look";
+        let during = "applying the search scope";
         let fields = &view.fields;
         let owner = Term::from_field_text(fields.owner, scope.owner.as_str());
         let mut narrow = scope_queries(view, scope)?;
@@ -93,13 +93,13 @@ impl DocFilter {
         Ok(Self(allowed))
     }
 
-    /// What is allowed of a segment.
+    /// Returns the allowed documents of a segment.
     pub(crate) fn segment(&self, segment: usize) -> &AllowedDocs {
         &self.0[segment]
     }
 }
 
-/// What a passage must be besides the owner's.
+/// Returns the conditions of a scope besides the owner.
 fn scope_queries(view: &CommitView, scope: &Scope) -> Result<Vec<Box<dyn Query>>, RecallError> {
     let fields = &view.fields;
     let mut all: Vec<Box<dyn Query>> = Vec::new();
@@ -151,8 +151,8 @@ fn scope_queries(view: &CommitView, scope: &Scope) -> Result<Vec<Box<dyn Query>>
         let mut any: Vec<Box<dyn Query>> = Vec::new();
         for file in scope.file_keys() {
             let pattern = format!(".*{}.*", escape_regex(&file));
-            let query = RegexQuery::from_pattern(&pattern, fields.file)
-                .during("understanding which files are meant")?;
+            let query =
+                RegexQuery::from_pattern(&pattern, fields.file).during("parsing a file filter")?;
             any.push(Box::new(query));
         }
         all.push(Box::new(BooleanQuery::union(any)));
@@ -160,7 +160,7 @@ fn scope_queries(view: &CommitView, scope: &Scope) -> Result<Vec<Box<dyn Query>>
     Ok(all)
 }
 
-/// What a passage must not be.
+/// Returns the condition that excludes sessions.
 fn exclusion_query(view: &CommitView, scope: &Scope) -> Option<(Occur, Box<dyn Query>)> {
     if scope.except.is_empty() {
         return None;
@@ -173,7 +173,7 @@ fn exclusion_query(view: &CommitView, scope: &Scope) -> Option<(Occur, Box<dyn Q
     Some((Occur::MustNot, Box::new(TermSetQuery::new(except))))
 }
 
-/// The passages with a phrase; `None` for a phrase without words.
+/// Returns the query for a phrase; `None` for a phrase without words.
 fn phrase_query(own: Field, phrase: &str) -> Option<Box<dyn Query>> {
     let mut terms: Vec<Term> = phrase_terms(phrase)
         .iter()
@@ -188,7 +188,7 @@ fn phrase_query(own: Field, phrase: &str) -> Option<Box<dyn Query>> {
     }
 }
 
-/// A text as a pattern that matches it and nothing else.
+/// Escapes a text so that it matches literally in a regex.
 fn escape_regex(text: &str) -> String {
     let special = |c: char| c.is_ascii_punctuation();
     text.chars().fold(String::new(), |mut escaped, c| {

@@ -1,4 +1,4 @@
-//! What a search sees of a folder: one commit.
+//! Reads one commit of an index folder.
 
 use tantivy::schema::Value as _;
 use tantivy::{DocAddress, TantivyDocument, Term};
@@ -12,10 +12,10 @@ use crate::error::ErrorContext as _;
 use crate::{DocFrequencies, IndexReader, Passage, PassageId, RecallError, StoredPassage};
 
 const READING: &str = "reading a passage";
-/// Blocks of documents that are read from front to back need not be kept.
+/// Documents are read from front to back, so one cached block is enough.
 const CACHED_BLOCKS: usize = 1;
 
-/// One commit, narrowed.
+/// A reader of one commit, restricted to a scope.
 pub(super) struct FolderIndexReader {
     pub(super) view: CommitView,
     pub(super) filter: DocFilter,
@@ -30,7 +30,7 @@ impl IndexReader for FolderIndexReader {
         let counts = terms.iter().map(|term| {
             let term = Term::from_field_text(self.view.fields.own_terms, term);
             let counted = self.view.searcher.doc_freq(&term);
-            counted.during("counting a word")
+            counted.during("counting a term")
         });
         Ok(DocFrequencies {
             counts: counts.collect::<Result<_, _>>()?,
@@ -79,14 +79,14 @@ impl IndexReader for FolderIndexReader {
         vector: &[f32],
     ) -> Result<Vec<(StoredPassage, f32)>, RecallError> {
         let one = |at: &PassageId| {
-            let kept = read_stored(&self.view, to_address(*at))?;
-            Ok((kept, similarity(&self.view, *at, vector)))
+            let stored = read_stored(&self.view, to_address(*at))?;
+            Ok((stored, similarity(&self.view, *at, vector)))
         };
         at.iter().map(one).collect()
     }
 }
 
-/// Where a document is: its segment, and its number there.
+/// Packs the segment and document number of an address into an id.
 pub(super) fn to_passage_id(address: DocAddress) -> PassageId {
     PassageId(u64::from(address.segment_ord) << 32 | u64::from(address.doc_id))
 }
@@ -96,7 +96,7 @@ pub(super) fn to_address(PassageId(at): PassageId) -> DocAddress {
     DocAddress::new((at >> 32) as u32, at as u32)
 }
 
-/// What the index keeps of a passage.
+/// Reads the stored fields of a passage.
 pub(super) fn read_stored(
     view: &CommitView,
     address: DocAddress,
@@ -109,8 +109,10 @@ fn decode_stored(
     view: &CommitView,
     document: &TantivyDocument,
 ) -> Result<StoredPassage, RecallError> {
-    let kept = document.get_first(view.fields.stored);
-    let bytes = kept.and_then(|kept| kept.as_bytes()).unwrap_or_default();
+    let stored = document.get_first(view.fields.stored);
+    let bytes = stored
+        .and_then(|stored| stored.as_bytes())
+        .unwrap_or_default();
     Ok(serde_json::from_slice(bytes)?)
 }
 

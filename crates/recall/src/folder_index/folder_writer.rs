@@ -1,4 +1,4 @@
-//! What a feeder writes to: the files of the full-text engine.
+//! Writes passages to the files of the full-text engine.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -19,32 +19,32 @@ use super::{CommitView, FolderIndex, leftovers};
 use crate::error::ErrorContext as _;
 use crate::{Document, IndexState, IndexWriter, OwnedSession, Passage, RecallError};
 
-const READING: &str = "reading what was fed";
-/// So many entries are looked at first, and then so many times as many.
+const READING: &str = "reading indexed passages";
+/// The number of entries in the first lookup span, and the factor by which further spans grow.
 const FIRST_SPAN: u64 = 64;
 const SPAN_GROWTH: u64 = 32;
 
-/// What the engine may use before it writes a segment.
+/// The memory that the engine may use before it writes a segment.
 const WRITER_MEMORY_BYTES: usize = 64 << 20;
 
-/// Files with fewer passages than this are alike to whoever merges them.
+/// Segments with fewer passages than this count as the same size in the merge policy.
 const MIN_LAYER_DOCS: u32 = 200;
 
-/// How often a merge that is under way is waited for.
+/// How often to retry while a segment is being merged.
 const MAX_MERGE_TRIES: u32 = 20_000;
 
-/// The files, for as long as the lock is held.
+/// The writer, for as long as the lock is held.
 pub(super) struct FolderIndexWriter {
     index: FolderIndex,
     writer: tantivy::IndexWriter,
-    /// As of the beginning of the batch.
+    /// The commit at the beginning of the batch.
     view: CommitView,
     _lock: File,
 }
 
 impl FolderIndexWriter {
     pub(super) fn new(index: FolderIndex, lock: File) -> Result<Self, RecallError> {
-        // One thread: the order of documents is then the order they were fed in.
+        // One thread, so that documents keep the order in which they were added.
         let writer = index
             .engine()
             .writer_with_num_threads(1, WRITER_MEMORY_BYTES)
@@ -66,7 +66,7 @@ impl FolderIndexWriter {
                 return Ok(());
             };
             match self.writer.merge(&[meta.id()]).wait() {
-                // It is being merged already: what comes of that is looked at again.
+                // The segment is being merged already: check the result again.
                 Err(TantivyError::InvalidArgument(_)) if tries < MAX_MERGE_TRIES => {
                     std::thread::sleep(Duration::from_millis(5));
                     tries += 1;
@@ -76,7 +76,7 @@ impl FolderIndexWriter {
         }
     }
 
-    /// Where the passages of a session within a range are, in no order.
+    /// Returns the addresses of a session's passages within a range, unordered.
     fn find_addresses(
         &self,
         session: &Term,
@@ -93,7 +93,7 @@ impl FolderIndexWriter {
         let searcher = &self.view.searcher;
         let docs = searcher.search(&query, &DocSetCollector).during(READING)?;
         let mut columns = HashMap::new();
-        let mut places = Vec::with_capacity(docs.len());
+        let mut found = Vec::with_capacity(docs.len());
         for address in docs {
             let column = match columns.entry(address.segment_ord) {
                 Entry::Occupied(column) => column.into_mut(),
@@ -103,9 +103,9 @@ impl FolderIndexWriter {
                 }
             };
             let seq = Seq(column.first(address.doc_id).unwrap_or_default());
-            places.push((seq, address));
+            found.push((seq, address));
         }
-        Ok(places)
+        Ok(found)
     }
 }
 
@@ -117,13 +117,13 @@ impl IndexWriter for FolderIndexWriter {
 
     fn find_neighbors(
         &mut self,
-        place: &OwnedSession,
+        owned: &OwnedSession,
         seq: Option<Seq>,
     ) -> Result<Vec<(OwnedSession, Seq)>, RecallError> {
-        let during = "finding what is around a passage";
+        let during = "finding the neighbors of a passage";
         let key = match seq {
-            Some(seq) => passage_key(&place.0, &place.1, seq),
-            None => session_key(&place.0, &place.1),
+            Some(seq) => passage_key(&owned.0, &owned.1, seq),
+            None => session_key(&owned.0, &owned.1),
         };
         let term = Term::from_field_text(self.view.fields.neighbors, &key);
         let query = TermQuery::new(term, IndexRecordOption::Basic);
@@ -135,51 +135,51 @@ impl IndexWriter for FolderIndexWriter {
         touched.collect()
     }
 
-    /// Looks near that end of the range first, and ever further from it: entries are
-    /// numbered densely, so that what is wanted is hardly ever far away.
+    /// Searches near that end of the range first, then in ever wider spans: entries are
+    /// numbered densely, so the wanted passages are rarely far away.
     fn passages(
         &self,
-        place: &OwnedSession,
+        owned: &OwnedSession,
         range: Range<Seq>,
         count: usize,
         last: bool,
     ) -> Result<Vec<Passage>, RecallError> {
-        let session = self.view.fields.session_term(&place.0, &place.1);
+        let session = self.view.fields.session_term(&owned.0, &owned.1);
         let of_session = self.view.searcher.doc_freq(&session);
         if of_session.during(READING)? == 0 {
             return Ok(Vec::new());
         }
         let (Range { start, end }, mut reach) = (range, FIRST_SPAN);
-        let mut places = loop {
+        let mut found = loop {
             let near = if last {
                 start.max(Seq(end.0.saturating_sub(reach)))..end
             } else {
                 start..end.min(Seq(start.0.saturating_add(reach)))
             };
             let whole = near == (start..end);
-            let places = self.find_addresses(&session, near)?;
-            if whole || places.len() >= count {
-                break places;
+            let found = self.find_addresses(&session, near)?;
+            if whole || found.len() >= count {
+                break found;
             }
             reach = reach.saturating_mul(SPAN_GROWTH);
         };
-        places.sort_by_key(|(seq, _)| *seq);
+        found.sort_by_key(|(seq, _)| *seq);
         if last {
-            places.drain(..places.len().saturating_sub(count));
+            found.drain(..found.len().saturating_sub(count));
         } else {
-            places.truncate(count);
+            found.truncate(count);
         }
-        let passages = places
+        let passages = found
             .into_iter()
-            .map(|(_, address)| read_stored(&self.view, address).map(|kept| kept.passage));
+            .map(|(_, address)| read_stored(&self.view, address).map(|stored| stored.passage));
         passages.collect()
     }
 
-    fn remove(&mut self, place: &OwnedSession, seq: Option<Seq>) -> Result<(), RecallError> {
+    fn remove(&mut self, owned: &OwnedSession, seq: Option<Seq>) -> Result<(), RecallError> {
         let fields = &self.view.fields;
         self.writer.delete_term(match seq {
-            Some(seq) => fields.passage_term(&place.0, &place.1, seq),
-            None => fields.session_term(&place.0, &place.1),
+            Some(seq) => fields.passage_term(&owned.0, &owned.1, seq),
+            None => fields.session_term(&owned.0, &owned.1),
         });
         Ok(())
     }
@@ -206,12 +206,12 @@ impl IndexWriter for FolderIndexWriter {
     }
 
     fn rollback(&mut self) {
-        // Whatever was wrong has been told.
+        // The original error is already being returned.
         let _ = self.writer.rollback();
     }
 
     fn vacuum(&mut self) -> Result<(), RecallError> {
-        let during = "rewriting its files";
+        let during = "rewriting the index files";
         self.writer.set_merge_policy(Box::new(NoMergePolicy));
         let scrubbed = self.rewrite_segments_with_deletes().during(during);
         self.writer.set_merge_policy(Box::new(merge_policy()));
@@ -227,15 +227,17 @@ impl IndexWriter for FolderIndexWriter {
             _lock,
             ..
         } = *self;
-        writer.wait_merging_threads().during("merging its files")?;
-        // The engine forgets files that were merged if a power cut took them from its list.
+        writer
+            .wait_merging_threads()
+            .during("merging the index files")?;
+        // The engine forgets merged files if a power cut removed them from its list.
         leftovers::remove(&index.0.folder, &index.0.engine)
     }
 }
 
-/// When files are merged: also when much of them has been written anew elsewhere. Small ones
-/// are merged among themselves, so that feeding a single entry hardly ever rewrites a
-/// large one.
+/// Returns the merge policy: segments with many deleted documents are merged, too. Small
+/// segments are merged among themselves, so that adding a single entry rarely rewrites a large
+/// one.
 fn merge_policy() -> LogMergePolicy {
     let mut policy = LogMergePolicy::default();
     policy.set_min_layer_size(MIN_LAYER_DOCS);

@@ -1,10 +1,10 @@
-//! Removes files that a killed process left in an index's folder.
+//! Removes files that a killed process left in an index folder.
 //!
-//! The engine names deletes after the operation they belong to and numbers operations from
-//! the last commit on, so that a file written before a kill would be in the way of the next
-//! run. The engine's own list of files is of no help: every process has its own copy of it.
+//! The engine names delete files after the operation they belong to and numbers operations
+//! from the last commit, so a file written before a kill would collide with the next run. The
+//! engine's own list of files does not help: every process has its own copy of it.
 //!
-//! Invariant: only to be called while the feeding lock is held; files of the last commit stay.
+//! Invariant: called only while the indexing lock is held; files of the last commit stay.
 
 use std::collections::HashSet;
 use std::fs;
@@ -18,7 +18,7 @@ use crate::error::ErrorContext as _;
 
 const DURING: &str = "removing leftover files";
 
-/// The files of the engine's that belong to no segment.
+/// The engine's files that belong to no segment.
 const ENGINE_FILES: [&str; 4] = [
     "meta.json",
     ".managed.json",
@@ -26,7 +26,7 @@ const ENGINE_FILES: [&str; 4] = [
     ".tantivy-meta.lock",
 ];
 
-/// What there is in an index's folder besides temporary files.
+/// The files of an index folder, besides temporary files.
 const INDEX_FILES: [&str; 6] = [
     "about.json",
     "verified.json",
@@ -36,9 +36,9 @@ const INDEX_FILES: [&str; 6] = [
     "removals",
 ];
 
-/// The files that belong to nothing.
+/// Finds the files that belong to nothing.
 pub(super) fn find(folder: &Path, engine: &tantivy::Index) -> Result<Vec<PathBuf>, RecallError> {
-    // Held, so that nobody is between reading a commit and opening its files.
+    // Held so that no reader is between reading a commit and opening its files.
     let _lock = engine
         .directory()
         .acquire_lock(&META_LOCK)
@@ -69,7 +69,7 @@ pub(super) fn find(folder: &Path, engine: &tantivy::Index) -> Result<Vec<PathBuf
 /// Removes the files that belong to nothing.
 pub(super) fn remove(folder: &Path, engine: &tantivy::Index) -> Result<(), RecallError> {
     for path in find(folder, engine)? {
-        // Folders are nobody's here: they are left for `tl doctor` to name.
+        // Unknown folders are left alone; `tl doctor` lists them.
         match fs::remove_file(&path) {
             Err(error)
                 if error.kind() != io::ErrorKind::NotFound

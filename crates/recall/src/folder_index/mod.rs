@@ -1,11 +1,11 @@
-//! The index in a folder that one process feeds and any number read.
+//! A search index in a folder, written by one process and read by any number.
 //!
-//! In the folder are `about.json`, which says what the index was made with, the files of
-//! the full-text engine under `text/`, what models made of passages under `encoded/`,
-//! `verified.json`, which lists the files whose checksums were compared, and
-//! `feeding.lock`, held by whoever feeds.
+//! The folder contains `about.json`, which records the format and model of the index; the
+//! files of the full-text engine under `text/`; cached model encodings under `encoded/`;
+//! `verified.json`, which lists the files whose checksums were verified; and `feeding.lock`,
+//! held by the indexing process.
 //!
-//! Invariant: what a reader sees is one commit, whole; the watermark is part of it.
+//! Invariant: a reader sees one complete commit; the watermark is part of it.
 
 mod bm25;
 mod directory;
@@ -42,16 +42,16 @@ use folder_writer::FolderIndexWriter;
 use schema::{Fields, schema};
 use vectors::{SegmentVectors, VectorPlugin};
 
-/// Raised whenever an index made before would be read wrongly.
+/// The format version; raised whenever older indexes would be read incorrectly.
 const FORMAT: u32 = 2;
 
-/// An index in a folder, open. Cheap to clone.
+/// An open index in a folder. Cheap to clone.
 #[derive(Clone)]
 pub struct FolderIndex(Arc<OpenIndex>);
 
 struct OpenIndex {
     folder: PathBuf,
-    /// The file that was there when it was opened; an index that was rebuilt has another.
+    /// The identity of the manifest when the index was opened; a rebuilt index has another.
     manifest_identity: Option<FileIdentity>,
     engine: tantivy::Index,
     fields: Fields,
@@ -60,7 +60,7 @@ struct OpenIndex {
     encodings: EncodingCaches,
 }
 
-/// The commit that is being read, and the file it was read from.
+/// The commit being read, and the identity of the file it was read from.
 #[derive(Clone, Default)]
 struct LoadedCommit {
     identity: Option<FileIdentity>,
@@ -68,11 +68,11 @@ struct LoadedCommit {
     vectors: Arc<[SegmentVectors]>,
 }
 
-/// One commit.
+/// One commit of the index.
 struct CommitView {
     searcher: Searcher,
     fields: Fields,
-    /// Those of each segment.
+    /// The vectors of each segment.
     vectors: Arc<[SegmentVectors]>,
     state: IndexState,
 }
@@ -100,17 +100,16 @@ impl std::fmt::Display for IndexManifest {
 }
 
 impl FolderIndex {
-    /// Opens the index in a folder, making an empty one where there is none.
+    /// Opens the index in a folder, creating an empty one if there is none.
     ///
-    /// Fails with [`RecallError::Stale`] if it was made by another version or model, and
-    /// with [`RecallError::Damaged`] if it cannot be read: see
-    /// [`FolderIndex::open_or_rebuild`].
+    /// Fails with [`RecallError::Stale`] if it was built by another version or model, and with
+    /// [`RecallError::Damaged`] if it cannot be read: see [`FolderIndex::open_or_rebuild`].
     pub fn open(folder: &Path) -> Result<Self, RecallError> {
-        private_files::create_folder(folder).during("making its folder")?;
+        private_files::create_folder(folder).during("creating the index folder")?;
         if !folder.join("about.json").exists() {
-            // Whoever gets here first makes it; the others wait.
+            // The first process to get here creates it; the others wait.
             let lock = lock_file(folder)?;
-            lock.lock().during("waiting to make the index")?;
+            lock.lock().during("waiting to create the index")?;
             if !folder.join("about.json").exists() {
                 create(folder)?;
             }
@@ -118,11 +117,11 @@ impl FolderIndex {
         Self::open_existing(folder)
     }
 
-    /// Opens the index in a folder; one that is of another version or damaged is replaced by
-    /// an empty one, to be fed from the beginning. Tells what was wrong with it.
+    /// Opens the index in a folder; replaces one that is stale or damaged by an empty one, to
+    /// be rebuilt from the beginning. Also returns what was wrong with it.
     ///
-    /// Fails with [`RecallError::Busy`] if it has to be replaced while another process
-    /// feeds it.
+    /// Fails with [`RecallError::Busy`] if it has to be replaced while another process writes
+    /// to it.
     pub fn open_or_rebuild(folder: &Path) -> Result<(Self, Option<RecallError>), RecallError> {
         match Self::open(folder) {
             Err(error) if error.kind() == ErrorKind::Rebuild => {}
@@ -131,7 +130,7 @@ impl FolderIndex {
         let Some(_lock) = try_lock(folder)? else {
             return Err(RecallError::Busy(folder.to_owned()));
         };
-        // Again, now that nobody else is at it: another process may have replaced it.
+        // Try again under the lock: another process may have replaced it.
         match Self::open_existing(folder) {
             Err(error) if error.kind() == ErrorKind::Rebuild => {
                 delete_files(folder)?;
@@ -163,8 +162,8 @@ impl FolderIndex {
             },
             Err(error) => return Err(damaged(error.into())),
         }
-        // Indexes of earlier versions were open to others.
-        private_files::restrict_all(folder).during("restricting its permissions")?;
+        // Indexes built by earlier versions were readable by others.
+        private_files::restrict_all(folder).during("restricting the permissions of its files")?;
         let (engine, fields) = open_engine(folder).map_err(damaged)?;
         verify::verify(folder, &engine, verify::VerifyScope::Changed).map_err(damaged)?;
         let reader = engine
@@ -186,10 +185,10 @@ impl FolderIndex {
         Ok(index)
     }
 
-    /// Deletes everything in an index's folder, so that it can be fed from the beginning.
+    /// Deletes everything in an index folder, so that it can be rebuilt from the beginning.
     ///
-    /// Fails with [`RecallError::Busy`] while another process feeds it. Indexes that are
-    /// open in other processes go on reading what was there until they are opened again.
+    /// Fails with [`RecallError::Busy`] while another process writes to it. Other processes
+    /// that have the index open continue to read the old content until they reopen it.
     pub fn clear(folder: &Path) -> Result<(), RecallError> {
         if !folder.exists() {
             return Ok(());
@@ -202,7 +201,7 @@ impl FolderIndex {
 
     /// Deletes this index, unless another process has replaced it since it was opened.
     ///
-    /// Fails with [`RecallError::Busy`] while another process feeds it.
+    /// Fails with [`RecallError::Busy`] while another process writes to it.
     pub fn discard(&self) -> Result<(), RecallError> {
         let folder = &self.0.folder;
         let Some(_lock) = try_lock(folder)? else {
@@ -214,7 +213,7 @@ impl FolderIndex {
         Ok(())
     }
 
-    /// Compares every file with its checksum, whether it was compared before or not.
+    /// Verifies the checksum of every file, including those verified before.
     pub fn verify(&self) -> Result<(), RecallError> {
         let folder = &self.0.folder;
         verify::verify(folder, &self.0.engine, verify::VerifyScope::All).map_err(|source| {
@@ -225,8 +224,9 @@ impl FolderIndex {
         })
     }
 
-    /// Opens the index in a folder as it is, to be examined; `None` where there is none yet
-    /// or it is of another version, which are no faults: it is made anew when it is needed.
+    /// Opens the index in a folder for inspection, without changing it. Returns `None` if
+    /// there is none or it is of another version, which is no fault: it is rebuilt when
+    /// needed.
     ///
     /// Fails with [`RecallError::Damaged`] if it cannot be read.
     pub fn examine(folder: &Path) -> Result<Option<Self>, RecallError> {
@@ -239,7 +239,8 @@ impl FolderIndex {
         }
     }
 
-    /// The files in the folder that belong to nothing; `None` while it is being fed.
+    /// Returns the files in the folder that belong to nothing; `None` while it is being
+    /// written.
     pub fn leftovers(&self) -> Result<Option<Vec<PathBuf>>, RecallError> {
         let Some(_lock) = try_lock(&self.0.folder)? else {
             return Ok(None);
@@ -251,7 +252,7 @@ impl FolderIndex {
         &self.0.engine
     }
 
-    /// The newest commit, whoever made it.
+    /// Returns the newest commit.
     fn latest_view(&self) -> Result<CommitView, RecallError> {
         let OpenIndex {
             folder,
@@ -267,8 +268,8 @@ impl FolderIndex {
             if mark.is_some() && seen.identity == mark {
                 break;
             }
-            // The watermark first: should a commit come between, it is behind what is
-            // seen, and never ahead of it.
+            // Read the watermark first: if a commit happens in between, the watermark is
+            // behind the data, never ahead of it.
             let meta = engine.load_metas().during("reading the last commit")?;
             let state = match meta.payload.as_deref() {
                 Some(payload) => serde_json::from_str(payload)?,
@@ -286,9 +287,9 @@ impl FolderIndex {
                     };
                     break;
                 }
-                // The engine's lock protects its own files while it opens them, not the vectors:
-                // another process may have merged the segment and removed them. It has then
-                // committed, and that commit is opened instead.
+                // The engine's lock protects its own files while it opens them, but not the
+                // vectors: another process may have merged the segment and removed them. It
+                // has then committed, and that commit is opened instead.
                 Err(error)
                     if is_missing_file(&error)
                         && FileIdentity::read(&folder.join("text/meta.json")) != mark => {}
@@ -356,8 +357,8 @@ impl std::fmt::Debug for FolderIndex {
     }
 }
 
-/// What a file that is replaced and never written to looks like from outside: it differs
-/// after every replacement.
+/// Identifies a version of a file that is replaced and never modified: it differs after every
+/// replacement.
 #[derive(Clone, Copy, PartialEq, Eq)]
 struct FileIdentity {
     modified: std::time::SystemTime,
@@ -381,9 +382,9 @@ impl FileIdentity {
 }
 
 fn create(folder: &Path) -> Result<(), RecallError> {
-    let during = "making the index";
+    let during = "creating the index";
     let text = folder.join("text");
-    // What a crash left of an earlier attempt.
+    // Remove what a crash left of an earlier attempt.
     if text.is_dir() {
         fs::remove_dir_all(&text).during(during)?;
     } else if text.exists() {
@@ -396,7 +397,7 @@ fn create(folder: &Path) -> Result<(), RecallError> {
         .register_plugin(Arc::new(VectorPlugin))
         .open_or_create(ChecksummedDirectory::open(&text).during(during)?)
         .during(during)?;
-    // Last, and at once: an index with it is complete.
+    // Written last and atomically: an index with a manifest is complete.
     let about = serde_json::to_vec(&IndexManifest::expected())?;
     let mut file = tempfile::NamedTempFile::new_in(folder).during(during)?;
     file.write_all(&about).during(during)?;
@@ -406,8 +407,8 @@ fn create(folder: &Path) -> Result<(), RecallError> {
     Ok(())
 }
 
-/// Deletes what an index consists of, first of all what says that it is complete. Files
-/// that nobody here made stay.
+/// Deletes the files of an index, the manifest first, since it marks the index as complete.
+/// Unknown files stay.
 fn delete_files(folder: &Path) -> Result<(), RecallError> {
     for name in [
         "about.json",
@@ -437,7 +438,7 @@ fn open_engine(folder: &Path) -> tantivy::Result<(tantivy::Index, Fields)> {
     let directory = ChecksummedDirectory::open(&folder.join("text"))?;
     let mut engine = tantivy::Index::open(directory)?;
     if engine.schema() != schema {
-        let what = "its fields are others".to_owned();
+        let what = "the schema is different".to_owned();
         return Err(TantivyError::SchemaError(what));
     }
     engine.register_plugin(Arc::new(VectorPlugin));
@@ -459,7 +460,7 @@ fn lock_file(folder: &Path) -> Result<File, RecallError> {
         .truncate(false)
         .write(true)
         .open(folder.join("feeding.lock"))
-        .during("opening its lock")
+        .during("opening the index lock")
 }
 
 fn try_lock(folder: &Path) -> Result<Option<File>, RecallError> {
@@ -467,6 +468,6 @@ fn try_lock(folder: &Path) -> Result<Option<File>, RecallError> {
     match file.try_lock() {
         Ok(()) => Ok(Some(file)),
         Err(fs::TryLockError::WouldBlock) => Ok(None),
-        Err(fs::TryLockError::Error(error)) => Err(error).during("taking its lock"),
+        Err(fs::TryLockError::Error(error)) => Err(error).during("taking the index lock"),
     }
 }

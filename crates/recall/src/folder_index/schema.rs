@@ -1,5 +1,4 @@
-//! The fields of the full-text index, and how a passage becomes a document of it.
-//!
+//! The schema of the full-text index, and how a passage becomes one of its documents.
 use tantivy::schema::{
     BytesOptions, FAST, Field, INDEXED, IndexRecordOption, STORED, STRING, Schema,
     TextFieldIndexing, TextOptions,
@@ -11,7 +10,7 @@ use super::vectors::VECTOR_TYPE;
 use crate::analysis::PRETOKENIZED;
 use crate::{Document, RecallError};
 
-/// The fields.
+/// The fields of the schema.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Fields {
     pub(crate) key: Field,
@@ -30,7 +29,7 @@ pub(crate) struct Fields {
     pub(crate) vector: Field,
 }
 
-/// The schema, and its fields.
+/// Returns the schema and its fields.
 pub(crate) fn schema() -> (Schema, Fields) {
     let mut schema = Schema::builder();
     let text = |record| {
@@ -57,15 +56,15 @@ pub(crate) fn schema() -> (Schema, Fields) {
     (schema.build(), fields)
 }
 
-/// What no name may contain, and so keeps them apart in a key.
+/// Separates the parts of a key; names cannot contain it.
 const SEPARATOR: char = '\u{1f}';
 
-/// What a session is called in the index.
+/// Returns the key of a session.
 pub(crate) fn session_key(owner: &Owner, session: &SessionId) -> String {
     format!("{owner}{SEPARATOR}{session}")
 }
 
-/// What a passage is called in the index.
+/// Returns the key of a passage.
 pub(crate) fn passage_key(owner: &Owner, session: &SessionId, seq: Seq) -> String {
     format!("{owner}{SEPARATOR}{session}{SEPARATOR}{seq}")
 }
@@ -79,8 +78,11 @@ impl Fields {
         Term::from_field_text(self.session, &session_key(owner, session))
     }
 
-    /// A document, as the engine wants it.
-    pub(crate) fn build_tantivy(&self, document: &Document) -> Result<TantivyDocument, RecallError> {
+    /// Converts a document for the engine.
+    pub(crate) fn build_tantivy(
+        &self,
+        document: &Document,
+    ) -> Result<TantivyDocument, RecallError> {
         let passage = &document.stored.passage;
         let mut engines = TantivyDocument::new();
         let key = passage_key(&passage.owner, &passage.session, passage.seq);

@@ -1,7 +1,7 @@
-//! Words that are not finished, and words that are misspelled.
+//! Completes prefixes and corrects spelling from the term dictionary.
 //!
-//! Invariant: a correction is a word of a passage in scope, so that it tells nothing
-//! about what others have said.
+//! Invariant: a correction is a word of a passage in scope, so that it reveals nothing about
+//! other passages.
 
 use levenshtein_automata::{DFA, SINK_STATE};
 use tantivy::schema::IndexRecordOption;
@@ -12,16 +12,16 @@ use super::doc_filter::DocFilter;
 use crate::error::ErrorContext as _;
 use crate::{FuzzyTerm, RecallError};
 
-/// So many words with a prefix are looked at, a segment.
+/// The maximum number of terms scanned for a prefix, per segment.
 const MAX_SCANNED_TERMS: usize = 2000;
 
-/// The words in the index that begin so, the most frequent first.
+/// Returns the indexed terms with a prefix, the most frequent first.
 pub(crate) fn complete_prefix(
     view: &CommitView,
     prefix: &str,
     count: usize,
 ) -> Result<Vec<String>, RecallError> {
-    let during = "finding how a word may end";
+    let during = "completing a word";
     let mut found: std::collections::HashMap<String, u64> = std::collections::HashMap::new();
     for segment in view.searcher.segment_readers() {
         let index = segment
@@ -53,13 +53,13 @@ pub(crate) fn complete_prefix(
         .collect())
 }
 
-/// The term in scope that is written most like this one, if any is like it at all.
+/// Returns the term in scope whose spelling is closest, if any is close enough.
 pub(crate) fn correct_spelling(
     view: &CommitView,
     filter: &DocFilter,
     term: &str,
 ) -> Result<Option<String>, RecallError> {
-    let during = "finding how a word is spelled";
+    let during = "correcting the spelling of a word";
     let Some(spelling) = FuzzyTerm::new(term) else {
         return Ok(None);
     };
@@ -77,11 +77,12 @@ pub(crate) fn correct_spelling(
             let Ok(found) = std::str::from_utf8(stream.key()) else {
                 continue;
             };
-            let Some(away) = spelling.distance(found) else {
+            let Some(distance) = spelling.distance(found) else {
                 continue;
             };
             let better = best.as_ref().is_none_or(|(least, many, _)| {
-                away < *least || (away == *least && u64::from(stream.value().doc_freq) > *many)
+                distance < *least
+                    || (distance == *least && u64::from(stream.value().doc_freq) > *many)
             });
             if !better {
                 continue;
@@ -95,14 +96,14 @@ pub(crate) fn correct_spelling(
                 postings.advance();
             }
             if in_scope > 0 {
-                best = Some((away, in_scope, found.to_owned()));
+                best = Some((distance, in_scope, found.to_owned()));
             }
         }
     }
     Ok(best.map(|(_, _, term)| term))
 }
 
-/// The automaton, as the engine's dictionary wants it.
+/// Adapts the automaton to the engine's dictionary.
 struct LevenshteinAutomaton<'a>(&'a DFA);
 
 impl tantivy_fst::Automaton for LevenshteinAutomaton<'_> {

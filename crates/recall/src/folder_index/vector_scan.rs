@@ -1,8 +1,8 @@
-//! Candidates by likeness as a whole: every vector in scope is compared.
+//! Finds candidates by vector similarity, comparing every vector in scope.
 //!
-//! Exact, so that nothing is lost silently: an approximate graph was measured to miss a
-//! third to a half. Bytes are compared with bytes first, on every core; the best are
-//! compared again with the query's vector as it is.
+//! The scan is exact, so that no result is lost silently: an approximate graph was measured to
+//! miss a third to a half. Quantized vectors are compared first, on every core; the best are
+//! then compared with the query's unquantized vector.
 
 use std::num::NonZero;
 use std::ops::Range;
@@ -18,10 +18,10 @@ use crate::static_model::{DIM, Work, dispatch_simd, dot, widen};
 use crate::top_k::TopK;
 use crate::vector::{self, Vector};
 
-/// Fewer vectors than this are not worth a second thread.
+/// The minimum number of vectors that justifies another thread.
 const CHUNK_DOCS: DocId = 20_000;
 
-/// A piece of a segment, for one thread.
+/// A chunk of a segment, scanned by one thread.
 struct VectorChunk<'a> {
     ord: u32,
     segment: &'a SegmentReader,
@@ -30,7 +30,7 @@ struct VectorChunk<'a> {
     docs: Range<DocId>,
 }
 
-/// The passages in scope that are most like the query's vector, the best first.
+/// Returns the passages in scope nearest to the query vector, the best first.
 pub(crate) fn nearest_vectors(
     view: &CommitView,
     filter: &DocFilter,
@@ -66,7 +66,7 @@ pub(crate) fn nearest_vectors(
             .collect();
         let mut found = scan_chunks(first, query, count);
         for other in others {
-            // A thread here has nothing to panic about.
+            // The scan does not panic, so nothing is lost here.
             found.extend(other.join().unwrap_or_default());
         }
         found
@@ -87,7 +87,7 @@ fn scan_chunks(pieces: &[VectorChunk<'_>], query: &[i16], count: usize) -> Vec<(
     best.into_sorted()
 }
 
-/// The comparison of a piece's vectors with the query's.
+/// Compares the vectors of a chunk with the query vector.
 struct ChunkScan<'a> {
     piece: &'a VectorChunk<'a>,
     query: &'a [i16],
@@ -119,7 +119,7 @@ impl Work for ChunkScan<'_> {
     }
 }
 
-/// How alike a passage's vector and another are.
+/// Returns the similarity of a passage's vector to another vector.
 pub(crate) fn similarity(view: &CommitView, at: PassageId, vector: &[f32]) -> f32 {
     let at = to_address(at);
     let (bytes, scale) = view.vectors[at.segment_ord as usize].row(at.doc_id);

@@ -1,8 +1,8 @@
-//! The vectors of passages, in a file of each segment of the full-text index.
+//! Stores the vectors of passages in one file per segment of the full-text index.
 //!
-//! The engine lets a segment carry files of ours: vectors are then committed, deleted and
-//! merged together with the documents they belong to, a crash leaves neither without the
-//! other, and the files are mapped and not read.
+//! The engine lets a segment carry additional files: vectors are committed, deleted and merged
+//! together with their documents, a crash cannot separate them, and the files are
+//! memory-mapped.
 //!
 //! Invariant: row `n` of a segment's file is the vector of its document `n`.
 
@@ -21,12 +21,12 @@ use tantivy::{DocId, Segment, SegmentReader, TantivyDocument, TantivyError};
 
 use crate::vector::{ROW_BYTES, split_scale};
 
-/// What the schema calls a field of vectors.
+/// The schema's type name for vector fields.
 pub(crate) const VECTOR_TYPE: &str = "throughline-vector";
 
 const EXTENSION: &str = "vectors";
 
-/// The vectors of one segment, mapped.
+/// The memory-mapped vectors of one segment.
 pub(crate) struct SegmentVectors(OwnedBytes);
 
 impl SegmentVectors {
@@ -40,7 +40,7 @@ impl SegmentVectors {
         Ok(Self(bytes))
     }
 
-    /// The bytes of a document's vector, and their scale.
+    /// Returns the bytes of a document's vector, and their scale.
     #[inline]
     pub(crate) fn row(&self, doc: DocId) -> (&[u8], f32) {
         let start = doc as usize * ROW_BYTES;
@@ -68,8 +68,9 @@ impl SegmentPlugin for VectorPlugin {
         let schema = context.segment.schema();
         let mut fields = schema.fields();
         let field = fields.find(|(_, entry)| matches!(entry.field_type(), FieldType::Custom(_)));
-        let (field, _) = field
-            .ok_or_else(|| TantivyError::SchemaError("there is no field of vectors".to_owned()))?;
+        let (field, _) = field.ok_or_else(|| {
+            TantivyError::SchemaError("the schema has no vector field".to_owned())
+        })?;
         Ok(Box::new(VectorWriter {
             field,
             rows: Vec::new(),
@@ -78,7 +79,7 @@ impl SegmentPlugin for VectorPlugin {
 
     fn merge(&self, context: PluginMergeContext<'_>) -> tantivy::Result<()> {
         if context.doc_id_mapping.mapping_type() == MappingType::Shuffled {
-            let what = "vectors are merged in order only".to_owned();
+            let what = "vectors can only be merged in order".to_owned();
             return Err(TantivyError::InternalError(what));
         }
         let mut file = context.target_segment.open_write(component())?;
@@ -122,7 +123,7 @@ impl PluginWriter for VectorWriter {
         order: Option<&DocIdMapping>,
     ) -> tantivy::Result<()> {
         if order.is_some() {
-            let what = "vectors are written in order only".to_owned();
+            let what = "vectors can only be written in order".to_owned();
             return Err(TantivyError::InternalError(what));
         }
         let mut file = segment.open_write(component())?;

@@ -1,9 +1,9 @@
-//! Compares the files of the last commit with their checksums.
+//! Verifies the checksums of the files of the last commit.
 //!
 //! Reading a whole index for every search would take too long: `verified.json` records the
 //! length, time and number of every file that was found intact, and only files that differ
-//! from it are read again. A file that was rewritten, truncated or replaced is among them; a
-//! disk that returns other bytes than were written is found by [`Scope::All`].
+//! from it are read again. That covers files that were rewritten, truncated or replaced; a
+//! disk that returns other bytes than were written is detected by [`VerifyScope::All`].
 
 use std::collections::{BTreeMap, HashSet};
 use std::fs;
@@ -18,19 +18,19 @@ use tantivy::error::DataCorruption;
 use tantivy::index::SegmentComponent;
 
 const STAMPS_FILE: &str = "verified.json";
-/// Shorter than this, a file does not even have the end of a checksum.
+/// The minimum length of a file with a checksum.
 const MIN_FILE_BYTES: u64 = 8;
 
-/// Which files to compare.
+/// Which files to verify.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum VerifyScope {
-    /// Those that changed since they were last found intact.
+    /// Files that changed since they were last found intact.
     Changed,
-    /// All of them.
+    /// All files.
     All,
 }
 
-/// What a file looks like from outside.
+/// The metadata by which a changed file is recognized.
 #[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
 struct FileStamp {
     length: u64,
@@ -38,7 +38,7 @@ struct FileStamp {
     inode: u64,
 }
 
-/// Fails if a file of the last commit is missing or is not what was written.
+/// Fails if a file of the last commit is missing or differs from what was written.
 pub(super) fn verify(
     folder: &Path,
     engine: &tantivy::Index,
@@ -53,7 +53,7 @@ pub(super) fn verify(
     };
     let mut found = BTreeMap::new();
     {
-        // Held, so that no file of this commit is removed meanwhile.
+        // Held so that no file of this commit is removed meanwhile.
         let _lock = engine
             .directory()
             .acquire_lock(&META_LOCK)
@@ -61,7 +61,7 @@ pub(super) fn verify(
         for name in commit_files(engine)? {
             let stamp = read_stamp(&folder.join("text").join(&name))?;
             if stamp.length < MIN_FILE_BYTES {
-                return Err(corruption_error(name, "it is cut off"));
+                return Err(corruption_error(name, "it is truncated"));
             }
             if known.get(&name) != Some(&stamp) && !engine.directory().validate_checksum(&name)? {
                 return Err(corruption_error(
@@ -78,8 +78,8 @@ pub(super) fn verify(
     Ok(())
 }
 
-/// The files of the last commit. The engine takes a missing file of positions for an empty
-/// one, so this is not left to it.
+/// Returns the files of the last commit. The engine treats a missing positions file as empty,
+/// so it cannot be relied on to detect one.
 fn commit_files(engine: &tantivy::Index) -> tantivy::Result<HashSet<PathBuf>> {
     let meta = engine.load_metas()?;
     let mut files = meta.list_segment_files();
@@ -106,7 +106,7 @@ fn read_stamp(path: &Path) -> std::io::Result<FileStamp> {
     })
 }
 
-/// Should it fail, the files are read again the next time.
+/// Saves the stamps; if that fails, the files are read again the next time.
 fn save_stamps(folder: &Path, found: &BTreeMap<PathBuf, FileStamp>) {
     let Ok(bytes) = serde_json::to_vec(found) else {
         return;

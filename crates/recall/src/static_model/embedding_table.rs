@@ -1,20 +1,20 @@
-//! The vectors of the tokens, as they are in the file.
+//! The token embeddings, as stored in the model file.
 //!
-//! The file is, little-endian: `TLSTATIC`, the number of tokens and of dimensions (u32);
-//! for each token its scale and its weight (f32); for each token its bytes (i8); then the
-//! tokens' names, one a line. Bytes times scale is a vector of length one; the weight is
-//! how much the token counts in a text.
+//! File format, little-endian: `TLSTATIC`, the number of tokens and of dimensions (u32); for
+//! each token its scale and its weight (f32); for each token its bytes (i8); then the token
+//! names, one per line. Bytes times scale is a vector of length one; the weight is how much
+//! the token counts in a text.
 
 use super::TokenId;
 use super::simd::{dispatch_simd, dot, widen};
 
-/// Dimensions of every vector.
+/// The dimensions of every vector.
 pub(crate) const DIM: usize = 256;
 
 const MAGIC: &[u8; 8] = b"TLSTATIC";
 const HEADER_BYTES: usize = 16;
 
-/// A token's vector, made ready to be compared with many.
+/// A token's vector, widened for fast comparison with many others.
 pub(crate) struct TokenVector {
     row: Vec<i16>,
     scale: f32,
@@ -28,17 +28,21 @@ pub(crate) struct EmbeddingTable {
 }
 
 impl EmbeddingTable {
-    /// The table in a file, and the names of its tokens.
+    /// Reads the table and the token names from a file.
     ///
-    /// The file is part of the binary and checked by a test, so that it being wrong is a
-    /// mistake of ours and not an error to handle.
+    /// Panics on a malformed file: it is part of the binary and checked by a test, so an error
+    /// would be a bug here.
     pub(crate) fn read(file: &'static [u8]) -> (Self, &'static str) {
         let number = |at: usize| {
             let bytes = [file[at], file[at + 1], file[at + 2], file[at + 3]];
             u32::from_le_bytes(bytes)
         };
-        assert_eq!(&file[..8], MAGIC, "the model's file is not a model");
-        assert_eq!(number(12) as usize, DIM, "the model has other dimensions");
+        assert_eq!(&file[..8], MAGIC, "the model file is malformed");
+        assert_eq!(
+            number(12) as usize,
+            DIM,
+            "the model has the wrong dimensions"
+        );
         let count = number(8) as usize;
         let figures = |from: usize| -> Vec<f32> {
             (0..count)
@@ -56,12 +60,12 @@ impl EmbeddingTable {
         (table, names)
     }
 
-    /// How many tokens there are.
+    /// Returns the number of tokens.
     pub(crate) fn len(&self) -> usize {
         self.scales.len()
     }
 
-    /// A token, to be compared with others.
+    /// Prepares a token's vector for comparisons.
     pub(crate) fn token_vector(&self, token: TokenId) -> TokenVector {
         TokenVector {
             row: widen(self.row(token)),
@@ -69,13 +73,13 @@ impl EmbeddingTable {
         }
     }
 
-    /// How alike two tokens are, between -1 and 1.
+    /// Returns the similarity of two tokens, between -1 and 1.
     pub(crate) fn similarity(&self, a: TokenId, b: &TokenVector) -> f32 {
         let row = self.row(a);
         self.scales[usize::from(a)] * b.scale * dispatch_simd(|| dot(row, &b.row))
     }
 
-    /// Adds a token's vector, times its weight and `weight`.
+    /// Adds a token's vector to `to`, multiplied by the token's own weight and by `weight`.
     pub(crate) fn add_weighted(&self, token: TokenId, weight: f32, to: &mut [f32]) {
         let index = usize::from(token);
         let weight = weight * self.weights[index] * self.scales[index];

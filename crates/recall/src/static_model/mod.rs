@@ -1,10 +1,10 @@
-//! The semantic model inside the binary: one vector a token, and nothing else.
+//! The static embedding model compiled into the binary: one vector per token.
 //!
-//! It was distilled from a sentence model (`model/NOTICE.md`, `cargo xtask distill`). A
-//! text's vector is the weighted mean of its tokens' vectors: rare words count more than
-//! common ones. It knows which words are alike; it does not know word order.
+//! It was distilled from a sentence model (`model/NOTICE.md`, `cargo xtask distill`). The
+//! vector of a text is the weighted mean of its token vectors, where rare words weigh more
+//! than common ones. The model captures which words are similar, but not word order.
 //!
-//! Invariant: the index records [`DIGEST`], and is built again when the model changes.
+//! Invariant: the index records [`DIGEST`], and is rebuilt when the model changes.
 
 mod embedding_table;
 mod simd;
@@ -16,24 +16,24 @@ pub(crate) use wordpiece::WordPieceTokenizer;
 
 use std::sync::OnceLock;
 
-/// What the index records of the model: the blake3 digest of its file.
+/// The blake3 digest of the model file, recorded in every index.
 pub const DIGEST: &str = "5457b6bccea902f4e649153d02a5bc0d9c407b8d36320a70fadeaf0ddee2feee";
 
 static FILE: &[u8] = include_bytes!("../../model/static.bin");
 
-/// How large the model is.
+/// The size of the model file.
 pub const BYTES: u64 = FILE.len() as u64;
 
-/// The model, read the first time it is asked for.
+/// Returns the model, loading it on first use.
 pub(crate) fn static_model() -> &'static StaticModel {
     static MODEL: OnceLock<StaticModel> = OnceLock::new();
     MODEL.get_or_init(|| StaticModel::new(FILE))
 }
 
-/// A token of the model.
+/// The id of a token in the model's vocabulary.
 pub(crate) type TokenId = u16;
 
-/// Token vectors, and how text is cut into tokens.
+/// The embedding table and the tokenizer.
 pub(crate) struct StaticModel {
     #[cfg(feature = "contextual")]
     vocabulary: &'static str,
@@ -52,31 +52,32 @@ impl StaticModel {
         }
     }
 
-    /// The tokens of a text; of a long one, the first `limit`.
+    /// Tokenizes a text; returns at most the first `limit` tokens.
     pub(crate) fn tokenize(&self, text: &str, limit: usize) -> Vec<TokenId> {
         let mut tokens = Vec::new();
         self.tokenizer.tokenize(text, limit, &mut tokens);
         tokens
     }
 
-    /// Whether these are the names of its tokens, one a line.
+    /// Returns whether `names` is the model's vocabulary, one token per line.
     #[cfg(feature = "contextual")]
     pub(crate) fn has_vocabulary(&self, names: &[u8]) -> bool {
         self.vocabulary.trim_end().as_bytes() == names.trim_ascii_end()
     }
 
-    /// The names of its tokens, one a line.
+    /// Returns the vocabulary, one token per line.
     #[cfg(feature = "contextual")]
     pub(crate) fn vocabulary(&self) -> &'static str {
         self.vocabulary
     }
 
-    /// The tokens' vectors.
+    /// Returns the embedding table.
     pub(crate) fn table(&self) -> &EmbeddingTable {
         &self.table
     }
 
-    /// The weighted mean of the tokens, of length one; zero for no tokens.
+    /// Returns the weighted mean of token vectors, normalized to length one; zero for no
+    /// tokens.
     pub(crate) fn mean_pool(&self, tokens: impl IntoIterator<Item = (TokenId, f32)>) -> Vec<f32> {
         let mut sum = vec![0.0; DIM];
         for (token, weight) in tokens {
@@ -87,8 +88,8 @@ impl StaticModel {
     }
 }
 
-/// How alike two texts are as a whole, by the model in the binary: 1 for the same words,
-/// about 0 for texts that have nothing to do with each other.
+/// Returns the similarity of two texts by the static model: 1 for the same words, about 0 for
+/// unrelated texts.
 pub fn text_similarity(one: &str, other: &str) -> f32 {
     const TOKENS: usize = 512;
     let vector = |text: &str| {
@@ -102,7 +103,7 @@ pub fn text_similarity(one: &str, other: &str) -> f32 {
         .sum()
 }
 
-/// Scales a vector to length one; zero stays zero.
+/// Normalizes a vector to length one; zero stays zero.
 pub(crate) fn normalize(vector: &mut [f32]) {
     let length = vector.iter().map(|x| x * x).sum::<f32>().sqrt();
     if length > 0.0 {

@@ -1,22 +1,23 @@
-//! Products of vectors, on as many lanes as the processor has.
+//! SIMD dot products of byte vectors.
 //!
-//! The loops are plain; [`widest`] compiles what it is given for several kinds of
-//! processors and takes the best one there is.
+//! The loops are plain Rust; [`dispatch_simd`] compiles the work it is given for several
+//! instruction sets and selects the best one at run time.
 
-/// Work that is worth it: a short closure, or something whose method is always inlined.
+/// Work to run under SIMD: a short closure, or a type whose method is always inlined.
 pub(crate) use pulp::WithSimd as Work;
 
-/// Does some work with the widest instructions there are.
+/// Runs some work with the widest available instructions.
 pub(crate) fn dispatch_simd<W: Work>(work: W) -> W::Output {
     pulp::Arch::new().dispatch(work)
 }
 
-/// A vector of signed bytes, each wide enough to be multiplied.
+/// Widens a vector of signed bytes for multiplication.
 pub(crate) fn widen(bytes: &[u8]) -> Vec<i16> {
     bytes.iter().map(|byte| byte.cast_signed().into()).collect()
 }
 
-/// The product of two vectors of signed bytes, one widened. Fast within [`widest`].
+/// Returns the dot product of two vectors of signed bytes, one widened. Fast within
+/// [`dispatch_simd`].
 #[inline(always)]
 #[expect(
     clippy::inline_always,
@@ -27,7 +28,7 @@ pub(crate) fn widen(bytes: &[u8]) -> Vec<i16> {
     reason = "256 products of bytes are far below 2^24"
 )]
 pub(crate) fn dot(a: &[u8], b: &[i16]) -> f32 {
-    // In this shape it becomes multiply-and-add of 16-bit lanes.
+    // This shape compiles to multiply-and-add of 16-bit lanes.
     let product: i32 = a
         .iter()
         .zip(b)

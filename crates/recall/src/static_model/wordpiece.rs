@@ -1,28 +1,28 @@
-//! How text is cut into the tokens of the model: WordPiece, as its source model does.
+//! The WordPiece tokenizer of the model, compatible with its source model.
 //!
-//! Words are cut at spaces and punctuation, folded to small letters without accents, and
-//! then into the longest pieces the vocabulary has, from the left.
+//! Words are split at spaces and punctuation, casefolded without accents, and then split from
+//! the left into the longest pieces in the vocabulary.
 
 use rustc_hash::FxHashMap;
 
 use super::TokenId;
 use crate::casefold::{casefold, is_cjk};
 
-/// A longer word is not a word.
+/// The maximum length of a word; longer ones are skipped.
 const MAX_WORD_BYTES: usize = 100;
 
-/// The vocabulary.
+/// The tokenizer with its vocabulary.
 pub(crate) struct WordPieceTokenizer {
     /// Pieces that begin a word.
     word_starts: FxHashMap<&'static str, TokenId>,
-    /// Pieces that go on: written `##ing` in the vocabulary.
+    /// Pieces that continue a word: written `##ing` in the vocabulary.
     continuations: FxHashMap<&'static str, TokenId>,
-    /// The longest piece, in bytes.
+    /// The length of the longest piece, in bytes.
     max_piece_bytes: usize,
 }
 
 impl WordPieceTokenizer {
-    /// The vocabulary with these names, one a line.
+    /// Creates a tokenizer from a vocabulary, one token per line.
     pub(crate) fn new(names: &'static str) -> Self {
         let mut pieces = Self {
             word_starts: FxHashMap::default(),
@@ -34,7 +34,7 @@ impl WordPieceTokenizer {
                 Some(piece) if !piece.is_empty() => (piece, &mut pieces.continuations),
                 _ => (name, &mut pieces.word_starts),
             };
-            // `[PAD]` and the like stand for nothing that can be written.
+            // Skip special tokens such as `[PAD]`: they never occur in text.
             if !(name.starts_with('[') && name.len() > 1) {
                 map.insert(piece, id);
                 pieces.max_piece_bytes = pieces.max_piece_bytes.max(piece.len());
@@ -43,9 +43,9 @@ impl WordPieceTokenizer {
         pieces
     }
 
-    /// Adds the tokens of a text, until there are `limit`.
+    /// Appends the tokens of a text to `into`, until there are `limit`.
     pub(crate) fn tokenize(&self, text: &str, limit: usize, into: &mut Vec<TokenId>) {
-        // Folding all of a long text to use the beginning of it would be a waste.
+        // Avoid casefolding a long text when only its beginning is used.
         let text = byte_prefix(text, limit.saturating_mul(16));
         let text = casefold(text);
         let mut rest = text.as_str();
@@ -91,7 +91,7 @@ impl WordPieceTokenizer {
             match found {
                 Some(id) => into.push(id),
                 None => {
-                    // A word that cannot be written in pieces has no meaning here.
+                    // Drop a word that cannot be composed of pieces.
                     into.truncate(before);
                     return;
                 }
@@ -101,7 +101,7 @@ impl WordPieceTokenizer {
     }
 }
 
-/// At most the first so many bytes, whole characters.
+/// Returns at most the first `bytes` bytes, cut at a character boundary.
 fn byte_prefix(text: &str, bytes: usize) -> &str {
     let mut end = text.len().min(bytes);
     while !text.is_char_boundary(end) {

@@ -1,5 +1,5 @@
-//! A contextual model in a size that fits a test: it means nothing, but is read, run and
-//! heard like one that does.
+//! Writes a tiny contextual model for tests: its weights are meaningless, but it is loaded and
+//! run like a real one.
 
 use std::fs;
 use std::path::Path;
@@ -8,7 +8,7 @@ const HIDDEN_SIZE: usize = 8;
 const INTERMEDIATE_SIZE: usize = 16;
 const VOCABULARY_SIZE: usize = 30_522;
 
-/// A model with one layer, whose weights are numbers of no meaning.
+/// Writes a model with one layer and arbitrary weights.
 pub(crate) fn write_tiny_model(folder: &Path, vocabulary: &str) {
     let layer = "encoder.layer.0";
     let mut shapes = vec![

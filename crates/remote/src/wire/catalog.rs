@@ -1,4 +1,5 @@
-//! Finding sessions, the trash, projects.
+//! Calls that list and find sessions, move them to the trash and back, remove them, and list and
+//! store projects.
 
 use serde::{Deserialize, Serialize};
 use throughline_model::{Project, SessionId, SessionInfo, Timestamp};
@@ -6,17 +7,17 @@ use throughline_store::{Candidate, Cursor, Fence, Page, SessionFilter, TrashedSe
 
 use super::Call;
 
-/// The sessions that match, latest activity first.
+/// Lists the sessions that match, latest activity first.
 ///
-/// A server may answer with fewer than asked for; `next` tells where to go on.
+/// A server may return fewer than requested; `next` says where to continue.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ListSessions {
-    /// Which sessions.
+    /// Which sessions to list.
     pub filter: SessionFilter,
-    /// From where on.
+    /// Where to continue from.
     pub after: Option<Cursor>,
-    /// At most so many.
+    /// Maximum number of sessions.
     pub limit: usize,
 }
 
@@ -25,11 +26,11 @@ impl Call for ListSessions {
     type Answer = Page<SessionInfo>;
 }
 
-/// How many sessions match.
+/// Counts the sessions that match.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct CountSessions {
-    /// Which sessions.
+    /// Which sessions to count.
     pub filter: SessionFilter,
 }
 
@@ -38,13 +39,13 @@ impl Call for CountSessions {
     type Answer = u64;
 }
 
-/// Sessions that a text may mean.
+/// Finds the sessions that a text may refer to.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct FindCandidates {
-    /// What somebody typed.
+    /// The text a user typed.
     pub text: String,
-    /// At most so many.
+    /// Maximum number of sessions.
     pub limit: usize,
 }
 
@@ -53,15 +54,15 @@ impl Call for FindCandidates {
     type Answer = Vec<Candidate>;
 }
 
-/// Puts a session into the trash.
+/// Moves a session to the trash.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Trash {
     /// The session.
     pub session: SessionId,
-    /// When it went there.
+    /// When it was trashed.
     pub at: Timestamp,
-    /// The lease it is done under, if any.
+    /// The lease this is done under, if any.
     pub fence: Option<Fence>,
 }
 
@@ -70,7 +71,7 @@ impl Call for Trash {
     type Answer = ();
 }
 
-/// Takes a session out of the trash.
+/// Restores a session from the trash.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Restore {
@@ -83,7 +84,7 @@ impl Call for Restore {
     type Answer = ();
 }
 
-/// What is in the trash since before a time, longest there first.
+/// Lists the sessions trashed before a time, oldest first.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ListTrashed {
@@ -96,16 +97,16 @@ impl Call for ListTrashed {
     type Answer = Vec<TrashedSession>;
 }
 
-/// Removes a session in the trash for good.
+/// Permanently removes a session that is in the trash.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Remove {
     /// The session.
     pub session: SessionId,
-    /// Since when it must be in the trash, if that matters.
+    /// When it must have been trashed, to guard against a restore in between.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub trashed_at: Option<Timestamp>,
-    /// The lease it is done under, if any.
+    /// The lease this is done under, if any.
     pub fence: Option<Fence>,
 }
 
@@ -114,7 +115,7 @@ impl Call for Remove {
     type Answer = ();
 }
 
-/// The owner's projects.
+/// Lists the owner's projects.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ListProjects {}
@@ -124,7 +125,7 @@ impl Call for ListProjects {
     type Answer = Vec<Project>;
 }
 
-/// Makes or replaces a project.
+/// Creates or replaces a project.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PutProject {

@@ -1,11 +1,11 @@
-//! What happened, to one owner. Positions are the store's.
+//! Calls of the change feed of one owner; positions are those of the whole store.
 
 use serde::{Deserialize, Serialize};
 use throughline_store::{Change, Position};
 
 use super::Call;
 
-/// The position of the last change in the store, whoever's it is.
+/// Gets the position of the last change in the store, of any owner.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct LastPosition {}
@@ -15,13 +15,13 @@ impl Call for LastPosition {
     type Answer = Position;
 }
 
-/// The owner's changes after a position, oldest first.
+/// Reads the owner's changes after a position, oldest first.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ReadChanges {
-    /// After what.
+    /// The position to read after.
     pub after: Position,
-    /// At most so many.
+    /// Maximum number of changes.
     pub limit: usize,
 }
 
@@ -30,21 +30,20 @@ impl Call for ReadChanges {
     type Answer = ChangesPage;
 }
 
-/// Some of what happened.
+/// A page of changes.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct ChangesPage {
-    /// What.
+    /// The changes.
     pub changes: Vec<Change>,
-    /// Whether there may be more before the limit that was asked for.
+    /// Whether there may be more within the requested limit.
     pub more: bool,
 }
 
-/// Waits a while for something of the owner's to happen after a position; tells whether it
-/// did.
+/// Waits a while for a change of the owner's after a position; returns whether there was one.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct WaitForChange {
-    /// After what.
+    /// The position to wait after.
     pub after: Position,
 }
 

@@ -1,7 +1,7 @@
-//! What goes wrong in a store, on its way to whoever asked.
+//! The wire form of a store's errors.
 //!
-//! What a program may act on comes out as the very error it was; the rest keeps its kind and
-//! its words.
+//! Errors that a program may act on arrive as the same [`StoreError`] variant; the others keep
+//! their kind and message.
 
 use std::error::Error;
 use std::fmt;
@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use throughline_model::{DecodeError, Digest, EntryId, Key, Seq, SessionId, Timestamp, TokenId};
 use throughline_store::{BoxError, ErrorKind, StoreError};
 
-/// What went wrong in the store.
+/// A failure of the store.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "failure", rename_all = "snake_case")]
 #[allow(missing_docs, reason = "as in `StoreError`")]
@@ -83,7 +83,7 @@ pub enum StoreFailure {
     LeaseLost {
         name: String,
     },
-    /// Anything else, in the words it was told in there.
+    /// Any other error, with the messages of its sources.
     Other {
         kind: ErrorKind,
         message: String,
@@ -101,9 +101,9 @@ pub enum EntryDamage {
     Digest,
 }
 
-/// What an entry is called where it is too large.
+/// How an entry is named in an error about its size.
 const ENTRY_LABEL: &str = "an entry";
-/// What an attachment is called where it is too large.
+/// How an attachment is named in an error about its size.
 const BLOB_LABEL: &str = "an attachment";
 
 impl From<&StoreError> for StoreFailure {
@@ -286,7 +286,7 @@ impl From<EntryDamage> for DecodeError {
     }
 }
 
-/// Why, as it was told on the other side.
+/// The source of an error on the server, as text.
 #[derive(Debug)]
 struct RemoteCause {
     text: String,
@@ -294,7 +294,7 @@ struct RemoteCause {
 }
 
 impl RemoteCause {
-    /// Each because of the next.
+    /// Builds a chain of sources, each caused by the next.
     fn chain(causes: Vec<String>) -> Option<BoxError> {
         causes.into_iter().rev().fold(None, |source, text| {
             let cause: BoxError = Box::new(Self { text, source });
@@ -320,15 +320,15 @@ impl Error for RemoteCause {
 mod tests {
     use super::*;
 
-    /// An error with everything under it.
+    /// Returns the messages of an error and its sources.
     fn error_chain(error: &StoreError) -> Vec<String> {
-        let mut told = Vec::new();
+        let mut messages = Vec::new();
         let mut next: Option<&dyn Error> = Some(error);
         while let Some(error) = next {
-            told.push(error.to_string());
+            messages.push(error.to_string());
             next = error.source();
         }
-        told
+        messages
     }
 
     fn one_of_each() -> Vec<StoreError> {

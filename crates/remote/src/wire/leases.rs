@@ -1,4 +1,4 @@
-//! Work that must happen once.
+//! Calls for leases.
 
 use std::time::Duration;
 
@@ -7,15 +7,15 @@ use throughline_store::Lease;
 
 use super::Call;
 
-/// Takes a lease for so long, unless somebody else has it.
+/// Acquires a lease, unless another holder has it.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct AcquireLease {
-    /// What is to be done.
+    /// The name of the lease.
     pub name: String,
-    /// Who does it.
+    /// The holder.
     pub holder: String,
-    /// For how long.
+    /// How long it lasts.
     pub term: Duration,
 }
 
@@ -24,13 +24,13 @@ impl Call for AcquireLease {
     type Answer = Lease;
 }
 
-/// Has a lease last for so long from now.
+/// Extends a lease, counted from now.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct RenewLease {
-    /// The lease. Whose it is follows from the token.
+    /// The lease. Its owner follows from the token.
     pub lease: Lease,
-    /// For how long.
+    /// How long it lasts from now.
     pub term: Duration,
 }
 
@@ -39,11 +39,11 @@ impl Call for RenewLease {
     type Answer = Lease;
 }
 
-/// Gives a lease back.
+/// Releases a lease.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ReleaseLease {
-    /// The lease. Whose it is follows from the token.
+    /// The lease. Its owner follows from the token.
     pub lease: Lease,
 }
 
@@ -52,11 +52,11 @@ impl Call for ReleaseLease {
     type Answer = ();
 }
 
-/// Finds the lease that keeps others from this work now.
+/// Gets the lease of that name that is in effect.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PeekLease {
-    /// What the lease is called.
+    /// The name of the lease.
     pub name: String,
 }
 

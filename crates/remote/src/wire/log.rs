@@ -1,4 +1,4 @@
-//! Logs.
+//! Calls on session logs.
 
 use serde::{Deserialize, Serialize};
 use throughline_model::{
@@ -10,11 +10,11 @@ use throughline_store::{
 
 use super::Call;
 
-/// Makes a session, or finds the one that holds the birth's key.
+/// Creates a session, or returns the one that holds the header's key.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Create {
-    /// How it is born.
+    /// The session's header.
     pub birth: SessionHeader,
 }
 
@@ -23,19 +23,19 @@ impl Call for Create {
     type Answer = CreateOutcome;
 }
 
-/// Appends to a session.
+/// Appends entries to a session.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Append {
     /// The session.
     pub session: SessionId,
-    /// The head the writer believes in.
+    /// The head the writer expects.
     pub expect: Expect,
-    /// What to do if it is another.
+    /// What to do if the head is another.
     pub on_conflict: OnConflict,
-    /// What to append.
+    /// The entries to append.
     pub entries: Vec<EntryToAppend>,
-    /// The lease it is appended under, if any.
+    /// The lease this is done under, if any.
     pub fence: Option<Fence>,
 }
 
@@ -44,7 +44,7 @@ impl Call for Append {
     type Answer = AppendReceipt;
 }
 
-/// An entry to append, its payload as it is to be stored.
+/// An entry to append, with its payload exactly as it is to be stored.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct EntryToAppend {
@@ -57,8 +57,8 @@ pub struct EntryToAppend {
 }
 
 impl EntryToAppend {
-    /// What is to be appended. Refused if this program would store something else than what
-    /// was sent: digests are over the payload's bytes.
+    /// Decodes the entry. Fails if this program would store other bytes than were sent, since
+    /// digests cover the payload's bytes.
     pub fn into_new_entry(self) -> Result<NewEntry, StoreError> {
         let refused = |source: throughline_store::BoxError| StoreError::Remote {
             kind: throughline_store::ErrorKind::Invalid,
@@ -86,27 +86,27 @@ impl EntryToAppend {
             .map_err(|error| refused(error.into()))?;
         if again != self.payload {
             return Err(refused(
-                "it says what this version of the server does not know".into(),
+                "it has content that this version of the server does not know".into(),
             ));
         }
         Ok(new)
     }
 }
 
-/// What became of an append. The entries themselves are known to whoever sent them.
+/// The result of an append. The sender has the entries themselves.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct AppendReceipt {
-    /// The session that has the entries.
+    /// The session that the entries are in.
     pub session: SessionId,
-    /// How it went.
+    /// Whether they were appended, rebased, forked or repeated.
     pub how: AppendKind,
-    /// The head the writer believed in, where the entries are marked with it.
+    /// The head the writer expected, if the entries were rebased.
     pub rebased: Option<Seq>,
-    /// Where each of them is.
+    /// The position and digest of each entry.
     pub places: Vec<(Seq, Digest)>,
 }
 
-/// What is known about a session.
+/// Gets a session's record.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct GetRecord {
@@ -119,7 +119,7 @@ impl Call for GetRecord {
     type Answer = Record;
 }
 
-/// How a session was born.
+/// Gets a session's header.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct GetHeader {
@@ -132,13 +132,13 @@ impl Call for GetHeader {
     type Answer = SessionHeader;
 }
 
-/// Reads entries as they are stored.
+/// Reads entries as stored.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ReadStored {
     /// The session.
     pub session: SessionId,
-    /// Which stretch.
+    /// Which range to read.
     pub read: ReadRange,
 }
 
@@ -147,7 +147,7 @@ impl Call for ReadStored {
     type Answer = LogSlice;
 }
 
-/// A run of a log, and what it follows.
+/// A contiguous part of a log, with the digest it follows.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct LogSlice {
     /// The digest of the entry before the first.
@@ -157,14 +157,14 @@ pub struct LogSlice {
 }
 
 impl LogSlice {
-    /// The entries, if each follows the one before unharmed.
+    /// Returns the entries after verifying the digest chain.
     pub fn into_verified(self, of: &SessionId) -> Result<Vec<StoredEntry>, StoreError> {
         verify_chain(self.previous, &self.entries, of)?;
         Ok(self.entries)
     }
 }
 
-/// Refuses entries of which one does not follow the one before unharmed.
+/// Fails if an entry does not follow from the one before it.
 pub(crate) fn verify_chain(
     mut previous: Digest,
     entries: &[StoredEntry],
@@ -177,13 +177,13 @@ pub(crate) fn verify_chain(
     Ok(())
 }
 
-/// How a session was born and a stretch of its log, even of one in the trash.
+/// Reads a session's header and a range of its log, even if it is in the trash.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ReadForCopy {
     /// The session.
     pub session: SessionId,
-    /// Which stretch.
+    /// Which range to read.
     pub read: ReadRange,
 }
 
@@ -192,24 +192,24 @@ impl Call for ReadForCopy {
     type Answer = SessionCopy;
 }
 
-/// A part of a session's copy.
+/// Part of a session's copy.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct SessionCopy {
-    /// How it was born.
+    /// The session's header.
     pub birth: SessionHeader,
-    /// A run of its log.
+    /// Part of its log.
     pub stretch: LogSlice,
 }
 
-/// Makes a session that shares the entries up to one.
+/// Creates a session that shares the entries up to one.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Fork {
     /// The session to fork.
     pub session: SessionId,
-    /// The last entry they share.
+    /// The last shared entry.
     pub at: Seq,
-    /// How the fork is born.
+    /// The fork's header.
     pub birth: SessionHeader,
 }
 
@@ -218,13 +218,13 @@ impl Call for Fork {
     type Answer = Record;
 }
 
-/// Where entries are in the session's own part of the log.
+/// Finds the positions of entries among the session's own.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Locate {
     /// The session.
     pub session: SessionId,
-    /// Which entries.
+    /// The ids of the entries.
     pub ids: Vec<EntryId>,
 }
 
@@ -233,7 +233,7 @@ impl Call for Locate {
     type Answer = Vec<Option<Seq>>;
 }
 
-/// Replaces the content of entries for good.
+/// Permanently replaces the content of entries by tombstones.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Erase {
@@ -241,7 +241,7 @@ pub struct Erase {
     pub session: SessionId,
     /// Which entries.
     pub entries: Vec<Seq>,
-    /// Why.
+    /// The reason to record, if any.
     pub reason: Option<String>,
 }
 
@@ -250,13 +250,13 @@ impl Call for Erase {
     type Answer = ();
 }
 
-/// Brings in a log from elsewhere as it is.
+/// Imports a log unchanged.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ImportLog {
-    /// How the session was born.
+    /// The session's header.
     pub birth: SessionHeader,
-    /// What to continue it with.
+    /// The entries that continue the log.
     pub entries: Vec<StoredEntry>,
 }
 

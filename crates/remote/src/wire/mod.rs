@@ -1,13 +1,13 @@
-//! What a client and a server say to each other about a store.
+//! The wire protocol between a client and a server, in types that both use.
 //!
-//! A call is a method of a store's trait: `POST /store/v1/NAME` with its JSON, answered with
-//! JSON. The bytes of attachments travel as they are. Whose store it is follows from the
-//! token; a client says in a header whose it believes it to be, and another's is not found.
-//! What goes wrong in the store is a [`Failure`]; what goes wrong before (no token, too many
-//! requests) is the server's `application/problem+json`.
+//! A call is a method of a store trait: `POST /store/v1/NAME` with its JSON, answered with
+//! JSON. Attachments are sent as raw bytes. The token determines the owner; a client names in a
+//! header the owner it expects, and the data of any other is not found. A failure of the store
+//! is a [`StoreFailure`]; a failure before that (no token, too many requests) is the server's
+//! `application/problem+json`.
 //!
-//! Invariant: what is answered under a version keeps its meaning. What is not understood is
-//! refused, never passed over.
+//! Invariant: an answer under a version never changes its meaning. Anything not understood is
+//! refused, never ignored.
 
 mod catalog;
 mod change_feed;
@@ -34,60 +34,60 @@ pub use log::{
 };
 pub use token_counts::{GetTokenCounts, PutTokenCounts};
 
-/// The version of what is said here.
+/// The protocol version.
 pub const VERSION: u32 = 1;
 
-/// Where a server tells which versions it speaks, to anybody.
+/// The path at which a server lists the versions it supports, without authentication.
 pub const VERSIONS_PATH: &str = "/store";
 
-/// Where the bytes of attachments are put; each is had at its digest below.
+/// The path attachments are posted to; each is served under its digest below it.
 pub const BLOBS_PATH: &str = "/store/v1/blobs";
 
-/// The header of every answer from a store, with the version.
+/// The header with the protocol version, on every answer from a store.
 pub const VERSION_HEADER: &str = "throughline-store";
 
-/// The header in which a client says whose store it believes this to be.
+/// The header in which a client names the owner it expects.
 pub const OWNER_HEADER: &str = "throughline-owner";
 
-/// The header by which a service's token says for whom of its users it calls.
+/// The header in which a service's token names the user it calls for.
 pub const ON_BEHALF_OF_HEADER: &str = "on-behalf-of";
 
-/// Something that is asked of a store, and what it is answered with.
+/// A call to a store and the type of its answer.
 pub trait Call: Serialize + DeserializeOwned + Send + Sync + 'static {
-    /// What it is called.
+    /// The name of the call, as in its path.
     const NAME: &'static str;
-    /// What it is answered with.
+    /// The type of the answer.
     type Answer: Serialize + DeserializeOwned + Send + 'static;
 }
 
-/// Where a call is answered.
+/// Returns the path of a call.
 pub fn call_path<C: Call>() -> String {
     format!("/store/v{VERSION}/{}", C::NAME)
 }
 
-/// Which versions a server speaks.
+/// The versions a server supports.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SupportedVersions {
-    /// The version of the program.
+    /// The version of the server program.
     pub throughline: String,
-    /// The versions of what is said here.
+    /// The protocol versions.
     pub store: Vec<u32>,
 }
 
-/// Who am I here?
+/// Asks who the caller is.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Hello {}
 
-/// Who the caller is, and what they have come to.
+/// The caller's identity and limits.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CallerInfo {
-    /// Whose sessions are reached.
+    /// The owner whose sessions the caller reaches.
     pub owner: Owner,
-    /// What the token may do.
+    /// What the token permits.
     pub role: TokenRole,
-    /// What tells the store from any that was or will be at the same address; none as long
-    /// as nothing has happened in it.
+    /// An identifier that distinguishes this store from any other at the same address; `None`
+    /// while the store is empty.
     pub identity: Option<String>,
     /// The largest body of a call, in bytes.
     pub largest: u64,

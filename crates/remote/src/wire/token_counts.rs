@@ -1,21 +1,21 @@
-//! Token counts.
+//! Calls for token counts.
 
 use serde::{Deserialize, Serialize};
 use throughline_model::{Seq, SessionId};
 
 use super::Call;
 
-/// What is known of the entries from one to another.
+/// Gets the stored token counts of a range of entries.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct GetTokenCounts {
     /// The session.
     pub session: SessionId,
-    /// How they are counted.
+    /// The encoding that counts the tokens.
     pub encoding: String,
     /// The first entry.
     pub from: Seq,
-    /// The last.
+    /// The last entry.
     pub to: Seq,
 }
 
@@ -24,15 +24,15 @@ impl Call for GetTokenCounts {
     type Answer = Vec<(Seq, u64)>;
 }
 
-/// Keeps counts.
+/// Stores token counts.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PutTokenCounts {
     /// The session.
     pub session: SessionId,
-    /// How they were counted.
+    /// The encoding that counted the tokens.
     pub encoding: String,
-    /// What each entry costs.
+    /// The number of tokens of each entry.
     pub counts: Vec<(Seq, u64)>,
 }
 

@@ -1,7 +1,7 @@
-//! A store that a server keeps passes what the suite says of sessions.
+//! Runs the store conformance suite against a remote store.
 //!
-//! The suite has more than one owner. Each has a token, and the store holds all of them; what
-//! it says of tokens and upkeep is the server's business, and left out.
+//! The suite uses several owners. Each has a token, and the store holds all of them. The parts
+//! about tokens and maintenance are not supported remotely and are left out.
 
 use throughline_model::TokenRole;
 use throughline_remote::RemoteStore;
@@ -27,7 +27,8 @@ async fn fixture() -> Fixture<RemoteStore> {
 
 session_conformance!(fixture().await);
 
-/// Every answer is that of the store in memory, and what came of it is sound where it is kept.
+/// Asserts that every answer equals that of the in-memory store, and that the server's store is
+/// sound.
 async fn assert_agrees_and_is_sound(fixture: &Fixture<RemoteStore>, ops: &[Operation]) {
     assert_answers_as_memory(&fixture.store, ops).await;
     let served: &TestServer = fixture.guard.downcast_ref().unwrap();

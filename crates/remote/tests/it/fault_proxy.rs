@@ -1,4 +1,4 @@
-//! A way to a server that can be cut.
+//! A proxy in front of a server that can drop responses.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -7,8 +7,8 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 
-/// Passes bytes on to a server. While it is cutting, a request goes through and the answer
-/// to it does not: the connection ends in its place.
+/// Forwards bytes to a server. To drop a response, it forwards the request and closes the
+/// connection when the response starts.
 pub(crate) struct FaultProxy {
     pub(crate) address: SocketAddr,
     drop_next: Arc<AtomicBool>,
@@ -37,12 +37,12 @@ impl FaultProxy {
         proxy
     }
 
-    /// Cuts the next answer off.
+    /// Drops the next response.
     pub(crate) fn drop_next_response(&self) {
         self.drop_next.store(true, Ordering::SeqCst);
     }
 
-    /// How many answers were cut off.
+    /// Returns how many responses were dropped.
     pub(crate) fn dropped_responses(&self) -> usize {
         self.dropped.load(Ordering::SeqCst)
     }
@@ -66,7 +66,7 @@ async fn forward(
         if count == 0 {
             return;
         }
-        // The server has done what it was asked and begins to say so.
+        // The server has performed the request and starts to respond.
         if cutting.swap(false, Ordering::SeqCst) {
             cut.fetch_add(1, Ordering::SeqCst);
             return;

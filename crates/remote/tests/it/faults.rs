@@ -1,4 +1,4 @@
-//! What the way to a server adds: it may be cut, and the server may go away and come back.
+//! Network faults: lost responses, restarting servers, rate limits and size limits.
 
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ use throughline_store::{
 use crate::fault_proxy::FaultProxy;
 use crate::harness::{TestServer, open, owner};
 
-fn birth(id: &str) -> SessionHeader {
+fn header(id: &str) -> SessionHeader {
     let at = throughline_model::Timestamp::from_second(1_800_000_000).unwrap();
     SessionHeader::new(id.parse().unwrap(), at)
 }
@@ -26,7 +26,7 @@ fn id(text: &str) -> SessionId {
     text.parse().unwrap()
 }
 
-/// A store, and a way to it that can be cut.
+/// Opens a store through a proxy that can drop responses.
 async fn store_behind_proxy(served: &TestServer) -> (throughline_remote::RemoteStore, FaultProxy) {
     let proxy = FaultProxy::start(served.address).await;
     let token = served.create_token("ada", TokenRole::User).await;
@@ -41,8 +41,11 @@ async fn an_append_whose_answer_is_lost_is_there_once() {
     let session = ada.session(&id("s"));
 
     proxy.drop_next_response();
-    let created = store.create(&ada, birth("s")).await.unwrap();
-    assert!(!created.existed, "it was made by the attempt that was cut");
+    let created = store.create(&ada, header("s")).await.unwrap();
+    assert!(
+        !created.existed,
+        "the attempt whose response was lost created it"
+    );
 
     proxy.drop_next_response();
     let append = Append::after(Seq(0), vec![text_entry(1, "one"), text_entry(2, "two")]);
@@ -52,18 +55,18 @@ async fn an_append_whose_answer_is_lost_is_there_once() {
     let seqs: Vec<_> = appended.entries.iter().map(|entry| entry.seq).collect();
     assert_eq!(seqs, [Seq(1), Seq(2)]);
 
-    // A repeat of the caller's own is one.
+    // A repeat by the caller is reported as one.
     let again = store.append(&session, append).await.unwrap();
     assert_eq!(again.kind, AppendKind::Repeated);
     assert_eq!(again.entries, appended.entries);
 
-    let there = served
+    let stored = served
         .tl
         .store()
         .read(&session, ReadRange::tail(9))
         .await
         .unwrap();
-    assert_eq!(there, appended.entries);
+    assert_eq!(stored, appended.entries);
 }
 
 #[tokio::test]
@@ -72,7 +75,7 @@ async fn a_conflict_whose_answer_is_lost_is_settled_as_the_first_time() {
     let (store, proxy) = store_behind_proxy(&served).await;
     let ada = owner("ada");
     let session = ada.session(&id("s"));
-    store.create(&ada, birth("s")).await.unwrap();
+    store.create(&ada, header("s")).await.unwrap();
     let first = Append::unconditional(vec![text_entry(1, "one")]);
     store.append(&session, first).await.unwrap();
 
@@ -89,7 +92,7 @@ async fn a_conflict_whose_answer_is_lost_is_settled_as_the_first_time() {
     proxy.drop_next_response();
     let forked = Append {
         expect: Expect::At(Seq(1)),
-        on_conflict: OnConflict::Fork(Box::new(birth("late"))),
+        on_conflict: OnConflict::Fork(Box::new(header("late"))),
         ..Append::unconditional(vec![text_entry(3, "three")])
     };
     let forked = store.append(&session, forked).await.unwrap();
@@ -117,8 +120,8 @@ async fn what_was_done_though_its_answer_is_lost_is_done() {
     let (store, proxy) = store_behind_proxy(&served).await;
     let ada = owner("ada");
     let session = ada.session(&id("s"));
-    let at = birth("s").at;
-    store.create(&ada, birth("s")).await.unwrap();
+    let at = header("s").at;
+    store.create(&ada, header("s")).await.unwrap();
     for cut in [true, false] {
         let next = || {
             if cut {
@@ -130,7 +133,7 @@ async fn what_was_done_though_its_answer_is_lost_is_done() {
         next();
         store.restore(&session).await.unwrap();
     }
-    // Nothing was cut here: what is not so is told.
+    // No response was lost here, so the refusal is reported.
     let refused = store.restore(&session).await.unwrap_err();
     assert!(matches!(refused, StoreError::NotInTrash(_)), "{refused:?}");
     store.trash(&session, at).await.unwrap();
@@ -154,7 +157,7 @@ async fn a_server_that_comes_back_is_found_again() {
     let store = served.store("ada").await;
     let ada = owner("ada");
     let session = ada.session(&id("s"));
-    store.create(&ada, birth("s")).await.unwrap();
+    store.create(&ada, header("s")).await.unwrap();
 
     served.stop_serving().await;
     served.start_serving().await;
@@ -163,9 +166,9 @@ async fn a_server_that_comes_back_is_found_again() {
         .await
         .unwrap();
 
-    // Even one that is not there when it is asked.
+    // Even if it is down when the call is made.
     served.stop_serving().await;
-    let asked = tokio::spawn({
+    let pending = tokio::spawn({
         let (store, session) = (store.clone(), session.clone());
         async move {
             store
@@ -174,9 +177,9 @@ async fn a_server_that_comes_back_is_found_again() {
         }
     });
     tokio::time::sleep(Duration::from_millis(100)).await;
-    assert!(!asked.is_finished());
+    assert!(!pending.is_finished());
     served.start_serving().await;
-    let appended = asked.await.unwrap().unwrap();
+    let appended = pending.await.unwrap().unwrap();
     assert_eq!(appended.kind, AppendKind::Appended);
     assert_eq!(appended.entries[0].seq, Seq(2));
 }
@@ -208,7 +211,7 @@ async fn a_waiter_is_notified_of_its_own_changes_only() {
         let mine = mine.clone();
         async move { mine.wait_for_change(Position(0)).await }
     });
-    theirs.create(&eve, birth("e")).await.unwrap();
+    theirs.create(&eve, header("e")).await.unwrap();
     theirs
         .append(
             &eve.session(&id("e")),
@@ -217,10 +220,13 @@ async fn a_waiter_is_notified_of_its_own_changes_only() {
         .await
         .unwrap();
     tokio::time::sleep(Duration::from_millis(300)).await;
-    assert!(!waiting.is_finished(), "somebody else's change was told");
+    assert!(
+        !waiting.is_finished(),
+        "another owner's change was reported"
+    );
     assert_eq!(mine.changes(Position(0), 9).await.unwrap(), []);
 
-    mine.create(&ada, birth("a")).await.unwrap();
+    mine.create(&ada, header("a")).await.unwrap();
     assert!(waiting.await.unwrap().unwrap());
     let changes = mine.changes(Position(0), 9).await.unwrap();
     let [
@@ -247,7 +253,7 @@ async fn pages_of_a_server_are_joined() {
     let ada = owner("ada");
     for number in 0..8 {
         let id = format!("s{number}");
-        store.create(&ada, birth(&id)).await.unwrap();
+        store.create(&ada, header(&id)).await.unwrap();
     }
     let all = store
         .list(&ada, &SessionFilter::default(), None, 100)
@@ -279,7 +285,7 @@ async fn a_large_log_is_imported_in_chunks() {
     let ada = owner("ada");
     let session = ada.session(&id("s"));
     let here = throughline_store::MemoryStore::new();
-    here.create(&ada, birth("s")).await.unwrap();
+    here.create(&ada, header("s")).await.unwrap();
     for number in 0..20 {
         let entries = vec![text_entry(number, &"x".repeat(1_000))];
         here.append(&session, Append::unconditional(entries))
@@ -292,31 +298,33 @@ async fn a_large_log_is_imported_in_chunks() {
     let log = log.unwrap();
     let store = served.store("ada").await;
     let new = store
-        .import_log(&ada, birth("s"), log.clone())
+        .import_log(&ada, header("s"), log.clone())
         .await
         .unwrap();
     assert_eq!(new, 20);
-    let there = store
+    let stored = store
         .read_stored(&session, ReadRange::starting_at(Seq(1), 100))
         .await;
-    assert_eq!(there.unwrap(), log);
+    assert_eq!(stored.unwrap(), log);
 
-    // Of one that is forged at its end nothing is kept.
+    // Of a log that is forged at its end, nothing is stored.
     let mut forged = log;
     forged[19].payload = forged[19].payload.replace("xx", "yy");
     let refused = store
-        .import_log(&ada, birth("t"), forged)
+        .import_log(&ada, header("t"), forged)
         .await
         .unwrap_err();
     assert!(matches!(refused, StoreError::Damaged { .. }), "{refused:?}");
     let none = store.record(&ada.session(&id("t"))).await.unwrap_err();
     assert!(matches!(none, StoreError::NoSuchSession(_)), "{none:?}");
 
-    // What does not fit is refused before it is sent.
+    // A request that is too large is refused before it is sent.
     let large = Append::unconditional(vec![text_entry(99, &"x".repeat(20_000))]);
     let refused = store.append(&session, large).await.unwrap_err();
     assert!(
-        refused.to_string().contains("takes 10000 at once"),
+        refused
+            .to_string()
+            .contains("accepts up to 10000 per request"),
         "{refused}"
     );
 }
@@ -327,7 +335,7 @@ async fn an_entry_that_is_damaged_on_the_server_is_reported_here() {
     let store = served.store("ada").await;
     let ada = owner("ada");
     let session = ada.session(&id("s"));
-    store.create(&ada, birth("s")).await.unwrap();
+    store.create(&ada, header("s")).await.unwrap();
     for number in 1..=3 {
         let entries = vec![text_entry(number, "pay 10")];
         store
@@ -341,9 +349,9 @@ async fn an_entry_that_is_damaged_on_the_server_is_reported_here() {
         ReadRange::tail(2),
         ReadRange::between(Seq(2), Seq(2), 1),
     ] {
-        let told = store.read_stored(&session, read).await.unwrap_err();
-        let StoreError::Damaged { seq, .. } = told else {
-            panic!("{told:?}");
+        let error = store.read_stored(&session, read).await.unwrap_err();
+        let StoreError::Damaged { seq, .. } = error else {
+            panic!("{error:?}");
         };
         assert_eq!(seq, Seq(2));
     }

@@ -1,4 +1,4 @@
-//! A server over an embedded store, and clients of it.
+//! A test server over an embedded store, and clients of it.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -12,9 +12,9 @@ use tokio::net::TcpListener;
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 
-/// A server that is there as long as this is.
+/// A server that runs until this is dropped.
 pub(crate) struct TestServer {
-    /// The store it keeps.
+    /// The engine over the server's store.
     pub(crate) tl: Throughline,
     pub(crate) address: SocketAddr,
     pub(crate) limits: Limits,
@@ -24,7 +24,7 @@ pub(crate) struct TestServer {
 }
 
 impl TestServer {
-    /// One that asks for tokens.
+    /// Starts a server that requires tokens.
     pub(crate) async fn start() -> Self {
         Self::with_limits(Limits::default()).await
     }
@@ -44,7 +44,7 @@ impl TestServer {
         served
     }
 
-    /// Serves at its address, which is chosen the first time.
+    /// Starts serving; the address is chosen the first time and reused.
     pub(crate) async fn start_serving(&mut self) {
         let listener = TcpListener::bind(self.address).await.unwrap();
         self.address = listener.local_addr().unwrap();
@@ -70,7 +70,7 @@ impl TestServer {
         }));
     }
 
-    /// Stops it and waits for its end.
+    /// Stops serving and waits for the server to end.
     pub(crate) async fn stop_serving(&mut self) {
         drop(self.stop.take());
         if let Some(task) = self.task.take() {
@@ -78,14 +78,14 @@ impl TestServer {
         }
     }
 
-    /// Changes the file of its store behind its back.
+    /// Changes the store's file directly, bypassing the server.
     pub(crate) fn execute_sql(&self, sql: &str) {
         let file = self.folder.path().join("sessions.db");
         let connection = rusqlite::Connection::open(file).unwrap();
         assert!(connection.execute(sql, []).unwrap() > 0, "{sql}");
     }
 
-    /// A new token.
+    /// Creates a token.
     pub(crate) async fn create_token(&self, owner: &str, role: TokenRole) -> BearerToken {
         let new = NewToken {
             owner: owner.parse().unwrap(),
@@ -97,14 +97,14 @@ impl TestServer {
         BearerToken::new(&made.text).unwrap()
     }
 
-    /// Its store, on behalf of an owner.
+    /// Opens the store as an owner.
     pub(crate) async fn store(&self, owner: &str) -> RemoteStore {
         let token = self.create_token(owner, TokenRole::User).await;
         open(self.address, &token).await.unwrap()
     }
 }
 
-/// The store of the server at an address.
+/// Opens the store of the server at an address.
 pub(crate) async fn open(
     address: SocketAddr,
     token: &BearerToken,
@@ -116,7 +116,7 @@ pub(crate) fn url(address: SocketAddr) -> ServerUrl {
     format!("http://{address}").parse().unwrap()
 }
 
-/// Enough for a machine that has a lot to do.
+/// Generous enough for a busy machine.
 pub(crate) fn timeouts() -> Timeouts {
     Timeouts {
         connect_deadline: Duration::from_secs(20),

@@ -1,5 +1,5 @@
-//! A store that a server keeps, over real HTTP: the whole suite about sessions, and what the
-//! way to a server adds to it.
+//! Tests of the remote store over real HTTP: the conformance suite, network faults and
+//! refusals.
 
 #![allow(clippy::unwrap_used, reason = "tests")]
 

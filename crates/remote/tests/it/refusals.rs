@@ -1,4 +1,4 @@
-//! What is told to whoever cannot be served.
+//! Errors reported to clients that are refused.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -11,11 +11,11 @@ use tokio::net::TcpListener;
 
 use crate::harness::{TestServer, open, owner, timeouts, url};
 
-fn birth(id: &str) -> SessionHeader {
+fn header(id: &str) -> SessionHeader {
     SessionHeader::new(id.parse().unwrap(), Timestamp::UNIX_EPOCH)
 }
 
-/// What went wrong on the way to the server.
+/// Returns the client-side error inside a store error.
 #[track_caller]
 fn remote_error(error: &StoreError) -> &RemoteError {
     let StoreError::Remote {
@@ -26,9 +26,9 @@ fn remote_error(error: &StoreError) -> &RemoteError {
     else {
         panic!("{error:?}");
     };
-    let talk: &RemoteError = source.downcast_ref().unwrap();
-    assert_eq!((message, *kind), (&talk.to_string(), talk.kind()));
-    talk
+    let remote: &RemoteError = source.downcast_ref().unwrap();
+    assert_eq!((message, *kind), (&remote.to_string(), remote.kind()));
+    remote
 }
 
 #[tokio::test]
@@ -49,7 +49,7 @@ async fn an_invalid_token_is_distinguished_from_none() {
         RemoteError::TokenRequired { .. }
     ));
 
-    // One that is taken back while it is in use.
+    // A token that is revoked while in use.
     let store = served.store("ada").await;
     assert!(!format!("{store:?}").contains("tl_"));
     for token in served.tl.tokens().await.unwrap() {
@@ -57,8 +57,8 @@ async fn an_invalid_token_is_distinguished_from_none() {
     }
     let ada = owner("ada");
     let refused = loop {
-        // It is believed for another second.
-        match store.create(&ada, birth("s")).await {
+        // The server caches the token for up to a second.
+        match store.create(&ada, header("s")).await {
             Ok(_) => tokio::time::sleep(Duration::from_millis(50)).await,
             Err(error) => break error,
         }
@@ -74,8 +74,8 @@ async fn whose_store_it_is_follows_from_the_token_alone() {
     let served = TestServer::start().await;
     let store = served.store("ada").await;
     let eve = owner("eve");
-    // Not even asked for: there is no token for it.
-    let refused = store.create(&eve, birth("s")).await.unwrap_err();
+    // Not even sent: there is no token for that owner.
+    let refused = store.create(&eve, header("s")).await.unwrap_err();
     assert!(matches!(
         remote_error(&refused),
         RemoteError::WrongOwner { .. }
@@ -89,15 +89,15 @@ async fn whose_store_it_is_follows_from_the_token_alone() {
         RemoteError::WrongOwner { .. }
     ));
 
-    // Whoever says otherwise to the server finds nothing.
-    let (status, told) = list_projects_raw(served.address, &token, "eve").await;
-    assert_eq!(status, "404", "{told}");
-    assert!(told.contains("owner_not_found"), "{told}");
-    let (status, told) = list_projects_raw(served.address, &token, "ada").await;
-    assert_eq!(status, "200", "{told}");
+    // A client that names another owner to the server finds nothing.
+    let (status, body) = list_projects_raw(served.address, &token, "eve").await;
+    assert_eq!(status, "404", "{body}");
+    assert!(body.contains("owner_not_found"), "{body}");
+    let (status, body) = list_projects_raw(served.address, &token, "ada").await;
+    assert_eq!(status, "200", "{body}");
 }
 
-/// Counts somebody's sessions with a token, by hand.
+/// Counts an owner's sessions with a token, using a raw request.
 async fn list_projects_raw(
     server: SocketAddr,
     token: &BearerToken,
@@ -126,7 +126,7 @@ async fn a_service_reaches_its_users_and_nobody_else() {
         .await
         .unwrap();
     assert_eq!(store.owner(), &ann);
-    store.create(&ann, birth("s")).await.unwrap();
+    store.create(&ann, header("s")).await.unwrap();
     assert_eq!(served.tl.store().owners().await.unwrap(), [ann]);
 
     for other in ["ann", "tob/ann"] {
@@ -153,13 +153,13 @@ async fn what_is_the_servers_business_says_where_to_do_it() {
     for refused in refused {
         let error = refused.unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Invalid);
-        let told = error.to_string();
-        assert!(told.contains("where the server keeps its store"), "{told}");
+        let text = error.to_string();
+        assert!(text.contains("on the server"), "{text}");
     }
     assert_eq!(store.owners().await.unwrap(), [owner("ada")]);
 }
 
-/// Something that answers every request with this.
+/// Starts a server that answers every request with this.
 async fn foreign_server(answer: &'static str) -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
@@ -184,10 +184,10 @@ async fn something_else_at_the_address_is_recognised() {
     ] {
         let address = foreign_server(answer).await;
         let refused = open(address, &token).await.unwrap_err();
-        let talk = remote_error(&refused);
+        let remote = remote_error(&refused);
         assert!(
-            matches!(talk, RemoteError::NotThroughline { .. }),
-            "{talk} for {answer}"
+            matches!(remote, RemoteError::NotThroughline { .. }),
+            "{remote} for {answer}"
         );
     }
     let later = "HTTP/1.1 404 Not Found\r\nconnection: close\r\ncontent-length: 37\r\n\r\n\

@@ -1,8 +1,8 @@
-//! Tokens and users, for an admin.
+//! Admin API: tokens and users.
 
 use std::collections::BTreeMap;
 
-use axum::Json as Answer;
+use axum::Json as JsonResponse;
 use axum::extract::{FromRequestParts, State};
 use axum::http::StatusCode;
 use axum::http::request::Parts;
@@ -14,7 +14,7 @@ use utoipa::ToSchema;
 use crate::extract::{Json, path_param};
 use crate::{App, Caller, Problem};
 
-/// Whoever may do this.
+/// Extractor for a caller with the admin role.
 pub(crate) struct Admin(Caller);
 
 impl FromRequestParts<App> for Admin {
@@ -27,30 +27,30 @@ impl FromRequestParts<App> for Admin {
     }
 }
 
-/// What is known of a token. Its text is not.
+/// A token, without its secret text.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct TokenView {
-    /// What it is called by.
+    /// Token id.
     #[schema(value_type = String)]
     id: TokenId,
-    /// On whose behalf it calls.
+    /// The owner the token acts for.
     #[schema(value_type = String)]
     owner: Owner,
     /// `user`, `service` or `admin`.
     #[schema(value_type = String)]
     role: TokenRole,
-    /// What it is for.
+    /// What the token is for.
     label: Option<String>,
-    /// When it was made.
+    /// When the token was created.
     #[schema(value_type = String, format = DateTime)]
     created_at: Timestamp,
-    /// When it ends by itself.
+    /// When the token expires.
     #[schema(value_type = Option<String>, format = DateTime)]
     expires_at: Option<Timestamp>,
-    /// When it was taken back.
+    /// When the token was revoked.
     #[schema(value_type = Option<String>, format = DateTime)]
     revoked_at: Option<Timestamp>,
-    /// Whether it still counts.
+    /// Whether the token is valid.
     good: bool,
 }
 
@@ -69,52 +69,52 @@ impl TokenView {
     }
 }
 
-/// Tokens.
+/// A list of tokens.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct TokensView {
     tokens: Vec<TokenView>,
 }
 
-/// Every token there ever was, oldest first
+/// List all tokens ever created, oldest first
 #[utoipa::path(get, path = "/api/admin/tokens", tag = "admin",
     responses((status = 200, body = TokensView)))]
-pub(crate) async fn tokens(Admin(caller): Admin) -> Result<Answer<TokensView>, Problem> {
+pub(crate) async fn tokens(Admin(caller): Admin) -> Result<JsonResponse<TokensView>, Problem> {
     let now = caller.tl.now();
     let tokens = caller.tl.tokens().await?.into_iter();
-    Ok(Answer(TokensView {
+    Ok(JsonResponse(TokensView {
         tokens: tokens.map(|token| TokenView::of(token, now)).collect(),
     }))
 }
 
-/// A token to make.
+/// A token to create.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct NewTokenBody {
-    /// On whose behalf it will call.
+    /// The owner the token acts for.
     #[schema(value_type = String, example = "alice")]
     user: Owner,
-    /// What it may do.
+    /// The token's role.
     #[serde(default)]
     #[schema(value_type = String, example = "user")]
     role: TokenRole,
-    /// What it is for.
+    /// What the token is for.
     label: Option<String>,
-    /// When it ends by itself.
+    /// When the token expires.
     #[schema(value_type = Option<String>, format = DateTime)]
     expires_at: Option<Timestamp>,
 }
 
-/// A token that was just made.
+/// A newly created token.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct MadeTokenView {
-    /// Its text, shown this once.
+    /// The token's secret text, shown only once.
     token: String,
-    /// What is known of it.
+    /// The token.
     #[serde(flatten)]
     about: TokenView,
 }
 
-/// Make a token; its text is shown this once
+/// Create a token; its secret text is shown only once
 #[utoipa::path(post, path = "/api/admin/tokens", tag = "admin", request_body = NewTokenBody,
     responses((status = 201, body = MadeTokenView)))]
 pub(crate) async fn make(
@@ -132,15 +132,15 @@ pub(crate) async fn make(
         })
         .await?;
     app.invalidate_tokens();
-    tracing::info!(token = %made.token.id, owner = %made.token.owner, "a token was made");
+    tracing::info!(token = %made.token.id, owner = %made.token.owner, "token created");
     let view = MadeTokenView {
         token: made.text,
         about: TokenView::of(made.token, caller.tl.now()),
     };
-    Ok((StatusCode::CREATED, Answer(view)).into_response())
+    Ok((StatusCode::CREATED, JsonResponse(view)).into_response())
 }
 
-/// The id of a token in the path.
+/// The token id in the path.
 pub(crate) struct PathTokenId(TokenId);
 
 impl FromRequestParts<App> for PathTokenId {
@@ -156,43 +156,43 @@ impl FromRequestParts<App> for PathTokenId {
     }
 }
 
-/// Take a token back
+/// Revoke a token
 #[utoipa::path(delete, path = "/api/admin/tokens/{token}", tag = "admin",
-    params(("token" = String, Path, description = "Its id")),
+    params(("token" = String, Path, description = "Token id")),
     responses((status = 200, body = TokenView)))]
 pub(crate) async fn revoke(
     State(app): State<App>,
     Admin(caller): Admin,
     PathTokenId(id): PathTokenId,
-) -> Result<Answer<TokenView>, Problem> {
+) -> Result<JsonResponse<TokenView>, Problem> {
     let token = caller.tl.revoke_token(&id).await?;
     app.invalidate_tokens();
-    tracing::info!(token = %token.id, owner = %token.owner, "a token was taken back");
-    Ok(Answer(TokenView::of(token, caller.tl.now())))
+    tracing::info!(token = %token.id, owner = %token.owner, "token revoked");
+    Ok(JsonResponse(TokenView::of(token, caller.tl.now())))
 }
 
-/// Somebody who has sessions or a token here.
+/// A user who has sessions or a token on this server.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct UserView {
-    /// Their name.
+    /// The user's name.
     #[schema(value_type = String)]
     owner: Owner,
-    /// How many sessions they have in use.
+    /// Number of sessions, not counting the trash.
     sessions: u64,
-    /// How many tokens of theirs count.
+    /// Number of valid tokens.
     tokens: u64,
 }
 
-/// Users.
+/// A list of users.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct UsersView {
     users: Vec<UserView>,
 }
 
-/// Everybody who has sessions or a token here, and how many; not what they say
+/// List users who have sessions or tokens, with counts but no content
 #[utoipa::path(get, path = "/api/admin/users", tag = "admin",
     responses((status = 200, body = UsersView)))]
-pub(crate) async fn users(Admin(caller): Admin) -> Result<Answer<UsersView>, Problem> {
+pub(crate) async fn users(Admin(caller): Admin) -> Result<JsonResponse<UsersView>, Problem> {
     let now = caller.tl.now();
     let mut users: BTreeMap<Owner, UserView> = BTreeMap::new();
     let new = |owner: &Owner| UserView {
@@ -218,7 +218,7 @@ pub(crate) async fn users(Admin(caller): Admin) -> Result<Answer<UsersView>, Pro
             .or_insert_with(|| new(&token.owner));
         user.tokens += u64::from(token.is_valid(now));
     }
-    Ok(Answer(UsersView {
+    Ok(JsonResponse(UsersView {
         users: users.into_values().collect(),
     }))
 }

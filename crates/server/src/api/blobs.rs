@@ -1,6 +1,6 @@
-//! The bytes of attachments. They come back inert: nothing in them is run by a browser.
+//! Attachment bytes. They are served so that a browser executes nothing in them.
 
-use axum::Json as Answer;
+use axum::Json as JsonResponse;
 use axum::extract::{FromRequestParts, Request, State};
 use axum::http::request::Parts;
 use axum::http::{HeaderValue, StatusCode, header};
@@ -13,20 +13,20 @@ use crate::extract::{Query, path_param};
 use crate::request_body::read_body;
 use crate::{App, Caller, Problem};
 
-/// What may be shown in a page, and not only downloaded: pictures without script.
+/// Image types that may be shown inline; they cannot contain scripts.
 const INLINE_IMAGE_TYPES: [&str; 4] = ["image/png", "image/jpeg", "image/gif", "image/webp"];
 
-/// Bytes that are kept.
+/// A stored attachment.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct BlobView {
-    /// What they are called by: the `blob` of an attachment.
+    /// Digest of the bytes: the `blob` of an attachment block.
     #[schema(value_type = String)]
     blob: Digest,
-    /// How many.
+    /// Size in bytes.
     bytes: usize,
 }
 
-/// Keep the bytes of an attachment, to be named in a message
+/// Store the bytes of an attachment, to be referenced in a message
 #[utoipa::path(post, path = "/api/blobs", tag = "entries",
     request_body(content = Vec<u8>, content_type = "application/octet-stream"),
     responses((status = 201, body = BlobView)))]
@@ -39,7 +39,7 @@ pub(crate) async fn put(
     let count = bytes.len();
     let blob = caller.tl.put_blob(bytes).await?;
     let view = BlobView { blob, bytes: count };
-    Ok((StatusCode::CREATED, Answer(view)).into_response())
+    Ok((StatusCode::CREATED, JsonResponse(view)).into_response())
 }
 
 /// The digest in the path.
@@ -53,24 +53,24 @@ impl FromRequestParts<App> for PathDigest {
         text.parse().map(Self).map_err(|_| {
             Problem::not_found(
                 "attachment_not_found",
-                format!("{text:?} is no attachment's digest"),
+                format!("{text:?} is not an attachment digest"),
             )
         })
     }
 }
 
-/// How the bytes are wanted.
+/// How to return the bytes.
 #[derive(Debug, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct BlobQuery {
-    /// As what: a picture (`image/png`, `image/jpeg`, `image/gif`, `image/webp`) may be shown
-    /// in a page, anything else is downloaded.
+    /// Content type to return. Images (`image/png`, `image/jpeg`, `image/gif`, `image/webp`) may be
+    /// shown inline; anything else is downloaded.
     r#as: Option<String>,
 }
 
-/// The bytes of an attachment
+/// Get the bytes of an attachment
 #[utoipa::path(get, path = "/api/blobs/{blob}", tag = "entries",
-    params(BlobQuery, ("blob" = String, Path, description = "Its digest")),
+    params(BlobQuery, ("blob" = String, Path, description = "Digest of the bytes")),
     responses((status = 200, body = Vec<u8>, content_type = "application/octet-stream")))]
 pub(crate) async fn get(
     State(app): State<App>,
@@ -78,7 +78,7 @@ pub(crate) async fn get(
     PathDigest(blob): PathDigest,
     Query(query): Query<BlobQuery>,
 ) -> Result<Response, Problem> {
-    // How large it is is known once it is there; the guard counts it from then on.
+    // The size is known only once the blob is loaded; from then on the guard counts it.
     let _memory = app.acquire_body_memory(app.limits().blob_bytes).await?;
     let bytes = caller.tl.blob(&blob).await?;
     let picture = query
@@ -97,7 +97,7 @@ pub(crate) async fn get(
             header::CONTENT_SECURITY_POLICY,
             "default-src 'none'; sandbox; frame-ancestors 'none'",
         ),
-        // The digest says what it is, for ever.
+        // The digest identifies the content, so it can be cached forever.
         (
             header::CACHE_CONTROL,
             "private, max-age=31536000, immutable",

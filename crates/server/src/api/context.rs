@@ -1,6 +1,6 @@
-//! What the model is sent: requests, checkpoints, the working set, context documents.
+//! Model context API: requests, checkpoints, the working set and context documents.
 
-use axum::Json as Answer;
+use axum::Json as JsonResponse;
 use axum::extract::{FromRequestParts, State};
 use axum::http::StatusCode;
 use axum::http::request::Parts;
@@ -18,35 +18,37 @@ use crate::guard::empty_response;
 use crate::wire::EntryView;
 use crate::{App, Problem};
 
-/// The checkpoint in force, as a document
+/// Get the current checkpoint as a document
 ///
-/// What everything it covers came to, by completed, in progress, pending, blockers and
-/// decisions, with figures.
+/// Summarizes the covered entries as completed, in progress, pending, blockers and decisions, with
+/// statistics.
 #[utoipa::path(get, path = "/api/sessions/{id}/checkpoint", tag = "context",
     params(CallerSession),
     responses((status = 200, body = Object)))]
-pub(crate) async fn checkpoint(opened: CallerSession) -> Result<Answer<CheckpointView>, Problem> {
-    Ok(Answer(opened.session.checkpoint_view().await?))
+pub(crate) async fn checkpoint(
+    opened: CallerSession,
+) -> Result<JsonResponse<CheckpointView>, Problem> {
+    Ok(JsonResponse(opened.session.checkpoint_view().await?))
 }
 
-/// How much of a working set.
+/// Size of the working set.
 #[derive(Debug, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct WorkingSetQuery {
-    /// How many of the latest messages.
+    /// Number of recent messages.
     recent: Option<usize>,
-    /// The budget, in tokens.
+    /// Budget in tokens.
     limit: Option<u64>,
 }
 
-/// What the agent keeps in mind, as one document
+/// Get the working set as one document
 #[utoipa::path(get, path = "/api/sessions/{id}/working-set", tag = "context",
     params(WorkingSetQuery, CallerSession),
     responses((status = 200, body = Object)))]
 pub(crate) async fn working_set(
     opened: CallerSession,
     Query(query): Query<WorkingSetQuery>,
-) -> Result<Answer<WorkingSet>, Problem> {
+) -> Result<JsonResponse<WorkingSet>, Problem> {
     const RECENT: usize = 20;
     const LIMIT: u64 = 100_000;
     const WINDOW: usize = 2_000;
@@ -55,17 +57,17 @@ pub(crate) async fn working_set(
         query.limit.unwrap_or(LIMIT),
     );
     let set = opened.session.working_set(recent, limit, WINDOW).await?;
-    Ok(Answer(set))
+    Ok(JsonResponse(set))
 }
 
-/// What a request is to be built for.
+/// Inputs for building a request.
 #[derive(Debug, Default, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct RequestBody {
-    /// The message to be sent with it: a text, or blocks.
+    /// The message to send with the request: text or blocks.
     #[schema(value_type = Option<serde_json::Value>)]
     message: Option<Content>,
-    /// The most tokens, where less than the policy's window.
+    /// Maximum tokens, if lower than the policy's window.
     budget: Option<u64>,
 }
 
@@ -74,29 +76,29 @@ async fn build_request(
     opened: &CallerSession,
     body: &RequestBody,
 ) -> Result<Request, Problem> {
-    let voice = app.responder(&opened.session).await?;
-    let asking = RequestOptions {
+    let responder = app.responder(&opened.session).await?;
+    let options = RequestOptions {
         budget: body.budget,
-        ..voice.request_options(body.message.as_ref())
+        ..responder.request_options(body.message.as_ref())
     };
-    Ok(opened.session.request(&asking).await?)
+    Ok(opened.session.request(&options).await?)
 }
 
-/// What would be sent.
+/// The request that would be sent to the model.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct RequestView {
-    /// The policy it was made by.
+    /// The policy that built the request.
     policy: String,
-    /// The most tokens it could have had.
+    /// Maximum tokens of the request.
     budget: u64,
-    /// The tokens it has.
+    /// Tokens in the request.
     tokens: u64,
-    /// What to send to the model.
+    /// The messages to send to the model.
     #[schema(value_type = Vec<Object>)]
     messages: Vec<RequestMessage>,
 }
 
-/// Build what the model would be sent now
+/// Build the request that the model would receive now
 #[utoipa::path(post, path = "/api/sessions/{id}/request", tag = "context",
     request_body = RequestBody, params(CallerSession),
     responses((status = 200, body = RequestView)))]
@@ -104,9 +106,9 @@ pub(crate) async fn request(
     State(app): State<App>,
     opened: CallerSession,
     OptionalJson(body): OptionalJson<RequestBody>,
-) -> Result<Answer<RequestView>, Problem> {
+) -> Result<JsonResponse<RequestView>, Problem> {
     let request = build_request(&app, &opened, &body).await?;
-    Ok(Answer(RequestView {
+    Ok(JsonResponse(RequestView {
         policy: request.policy,
         budget: request.budget,
         tokens: request.tokens,
@@ -114,24 +116,24 @@ pub(crate) async fn request(
     }))
 }
 
-/// What would be sent, section by section.
+/// The request that would be sent, by section.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct RequestPreview {
-    /// The policy it was made by.
+    /// The policy that built the request.
     policy: String,
-    /// The most tokens it could have had.
+    /// Maximum tokens of the request.
     budget: u64,
-    /// The tokens it has: the sum over the sections.
+    /// Tokens in the request: the sum over the sections.
     tokens: u64,
-    /// The sections, with what each costs, what it is made from and what was left out.
+    /// The sections, with tokens, sources and omissions of each.
     #[schema(value_type = Vec<Object>)]
     sections: Vec<Section>,
-    /// What was wrong in the log and is right in the request.
+    /// Problems in the log that were repaired in the request.
     #[schema(value_type = Vec<Object>)]
     repairs: Vec<Repair>,
 }
 
-/// Show what the model would be sent now, section by section
+/// Preview the request that the model would receive now, by section
 #[utoipa::path(post, path = "/api/sessions/{id}/request/preview", tag = "context",
     request_body = RequestBody, params(CallerSession),
     responses((status = 200, body = RequestPreview)))]
@@ -139,9 +141,9 @@ pub(crate) async fn preview(
     State(app): State<App>,
     opened: CallerSession,
     OptionalJson(body): OptionalJson<RequestBody>,
-) -> Result<Answer<RequestPreview>, Problem> {
+) -> Result<JsonResponse<RequestPreview>, Problem> {
     let request = build_request(&app, &opened, &body).await?;
-    Ok(Answer(RequestPreview {
+    Ok(JsonResponse(RequestPreview {
         policy: request.policy,
         budget: request.budget,
         tokens: request.tokens,
@@ -150,27 +152,27 @@ pub(crate) async fn preview(
     }))
 }
 
-/// What became of a compaction.
+/// Result of a compaction.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct CompactedView {
-    /// `compacted`, `not_needed`, `not_worth_it`, or `overtaken` by somebody else.
+    /// `compacted`, `not_needed`, `not_worth_it`, or `overtaken` by a concurrent writer.
     how: &'static str,
-    /// The checkpoint's entry.
+    /// The checkpoint's entry number.
     #[schema(value_type = Option<u64>)]
     seq: Option<Seq>,
     /// The last entry it covers.
     #[schema(value_type = Option<u64>)]
     covers: Option<Seq>,
-    /// What wrote it.
+    /// What wrote the summary.
     by: Option<String>,
-    /// What the messages cost before.
+    /// Tokens of the messages before compaction.
     tokens_before: Option<u64>,
-    /// What is left of them costs.
+    /// Tokens of the messages that remain.
     tokens_kept: Option<u64>,
-    /// What they came to.
+    /// The summary.
     #[schema(value_type = Option<Object>)]
     summary: Option<Summary>,
-    /// What somebody should know.
+    /// Warnings.
     warnings: Vec<String>,
 }
 
@@ -196,26 +198,28 @@ impl From<CompactOutcome> for CompactedView {
     }
 }
 
-/// Summarize what came before
+/// Compact the session: summarize earlier messages
 ///
-/// The model is sent the summary in place of the messages it covers; they all stay.
+/// The model receives the summary instead of the covered messages; the messages remain stored.
 #[utoipa::path(post, path = "/api/sessions/{id}/compact", tag = "context",
     params(CallerSession),
     responses((status = 200, body = CompactedView)))]
 pub(crate) async fn compact(
     State(app): State<App>,
     opened: CallerSession,
-) -> Result<Answer<CompactedView>, Problem> {
-    Ok(Answer(compact_session(&app, &opened.session).await?.into()))
+) -> Result<JsonResponse<CompactedView>, Problem> {
+    Ok(JsonResponse(
+        compact_session(&app, &opened.session).await?.into(),
+    ))
 }
 
-/// Compacts as the session's voice would, and tells of it. It comes to its end whether or
-/// not somebody waits for it.
+/// Compacts with the session's responder and publishes events about it. The compaction runs to
+/// completion even if the caller disconnects.
 pub(crate) async fn compact_session(
     app: &App,
     session: &Session,
 ) -> Result<CompactOutcome, Problem> {
-    let voice = app.responder(session).await?;
+    let responder = app.responder(session).await?;
     let (app, session) = (app.clone(), session.clone());
     let compaction = tokio::spawn(async move {
         let tell = |event: CompactionEvent| {
@@ -225,19 +229,19 @@ pub(crate) async fn compact_session(
         };
         let compacted = session
             .compact(&CompactOptions {
-                policy: &voice.policy,
-                window: voice.window,
-                encoding: voice.encoding,
+                policy: &responder.policy,
+                window: responder.window,
+                encoding: responder.encoding,
                 fixed_tokens: 0,
                 before: None,
                 force: true,
                 allow_larger: false,
-                summarizer: voice.summarizer.as_deref(),
+                summarizer: responder.summarizer.as_deref(),
                 on_event: Some(&tell),
             })
             .await;
         if let Ok(CompactOutcome::Done(done)) = &compacted {
-            propose_facts(&session, &done.entry, &voice).await;
+            propose_facts(&session, &done.entry, &responder).await;
         }
         app.hub.wake();
         compacted
@@ -246,20 +250,23 @@ pub(crate) async fn compact_session(
         Problem::new(
             StatusCode::INTERNAL_SERVER_ERROR,
             "compaction_broke",
-            "the compaction ended unexpectedly; nothing is lost",
+            "the compaction ended unexpectedly; nothing was lost",
         )
     })?;
     Ok(compacted?)
 }
 
-/// Proposes for memory what a summary found. That is not worth failing for.
-pub(super) async fn propose_facts(session: &Session, summary: &Entry, voice: &Responder) {
-    if let Err(error) = session.propose_facts(summary, voice.fact_proposals).await {
-        tracing::warn!(%error, "what a summary found cannot be proposed");
+/// Proposes facts found in a summary for memory. A failure is only logged.
+pub(super) async fn propose_facts(session: &Session, summary: &Entry, responder: &Responder) {
+    if let Err(error) = session
+        .propose_facts(summary, responder.fact_proposals)
+        .await
+    {
+        tracing::warn!(%error, "cannot propose the facts found in a summary");
     }
 }
 
-/// What is told of a compaction as it goes. That it is complete is told by its entry.
+/// Event data for the progress of a compaction. Completion is reported by the checkpoint entry.
 fn compaction_event_data(
     event: &CompactionEvent,
     session: &throughline::SessionId,
@@ -271,24 +278,24 @@ fn compaction_event_data(
     data
 }
 
-/// A checkpoint that was taken back.
+/// An undone checkpoint.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct Retracted {
-    /// Its entry.
+    /// Its entry number.
     #[schema(value_type = u64)]
     retracted: Seq,
 }
 
-/// Take the last summary back
+/// Undo the last checkpoint
 #[utoipa::path(delete, path = "/api/sessions/{id}/checkpoint", tag = "context",
     params(CallerSession),
     responses((status = 200, body = Retracted)))]
-pub(crate) async fn undo(opened: CallerSession) -> Result<Answer<Retracted>, Problem> {
+pub(crate) async fn undo(opened: CallerSession) -> Result<JsonResponse<Retracted>, Problem> {
     let retracted = opened.session.undo_compaction().await?;
-    Ok(Answer(Retracted { retracted }))
+    Ok(JsonResponse(Retracted { retracted }))
 }
 
-/// Start anew: the model no longer sees what came before, people still do
+/// Clear the context: the model no longer sees earlier messages; they remain readable
 #[utoipa::path(post, path = "/api/sessions/{id}/clear", tag = "context",
     params(CallerSession,
         IfMatch),
@@ -296,28 +303,30 @@ pub(crate) async fn undo(opened: CallerSession) -> Result<Answer<Retracted>, Pro
 pub(crate) async fn clear(
     opened: CallerSession,
     IfMatch(expect): IfMatch,
-) -> Result<Answer<EntryView>, Problem> {
-    Ok(Answer(EntryView(opened.session.clear_after(expect).await?)))
+) -> Result<JsonResponse<EntryView>, Problem> {
+    Ok(JsonResponse(EntryView(
+        opened.session.clear_after(expect).await?,
+    )))
 }
 
-/// Where to go back to.
+/// Where to rewind to.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct RewindBody {
-    /// The last entry that stays.
+    /// The last entry to keep.
     #[schema(value_type = u64)]
     to: Seq,
 }
 
-/// Where it went back to.
+/// Result of a rewind.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct Rewound {
-    /// Later than asked for where that would have parted a tool's call from its result.
+    /// The last entry kept. Later than requested if a tool call would otherwise lose its result.
     #[schema(value_type = u64)]
     to: Seq,
 }
 
-/// Take back what was said after an entry
+/// Rewind: undo everything after an entry
 #[utoipa::path(post, path = "/api/sessions/{id}/rewind", tag = "context",
     request_body = RewindBody, params(CallerSession,
         IfMatch),
@@ -326,12 +335,12 @@ pub(crate) async fn rewind(
     opened: CallerSession,
     IfMatch(expect): IfMatch,
     Json(body): Json<RewindBody>,
-) -> Result<Answer<Rewound>, Problem> {
+) -> Result<JsonResponse<Rewound>, Problem> {
     let to = opened.session.rewind_after(body.to, expect).await?;
-    Ok(Answer(Rewound { to }))
+    Ok(JsonResponse(Rewound { to }))
 }
 
-/// A context document's name in the path.
+/// The name of a context document in the path.
 #[derive(Debug)]
 pub(crate) struct PathDocumentName(String);
 
@@ -348,7 +357,7 @@ impl FromRequestParts<App> for PathDocumentName {
             return Ok(Self(name));
         }
         Err(Problem::invalid(format!(
-            "a document's name has 1 to {LONGEST} characters, none of them control characters"
+            "a document name must have 1 to {LONGEST} characters and no control characters"
         )))
     }
 }
@@ -357,22 +366,22 @@ impl FromRequestParts<App> for PathDocumentName {
 #[derive(Debug, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct DocumentBody {
-    /// What it says.
+    /// The document's text.
     text: String,
 }
 
-/// Read a context document
+/// Get a context document
 #[utoipa::path(get, path = "/api/sessions/{id}/context/{document}", tag = "context",
     params(CallerSession,
-        ("document" = String, Path, description = "Its name")),
+        ("document" = String, Path, description = "Document name")),
     responses((status = 200, body = DocumentBody)))]
 pub(crate) async fn document(
     opened: CallerSession,
     PathDocumentName(name): PathDocumentName,
-) -> Result<Answer<DocumentBody>, Problem> {
+) -> Result<JsonResponse<DocumentBody>, Problem> {
     let text = opened.session.context_document(&name).await?;
     match text {
-        Some(text) => Ok(Answer(DocumentBody { text })),
+        Some(text) => Ok(JsonResponse(DocumentBody { text })),
         None => Err(document_not_found(&name)),
     }
 }
@@ -386,32 +395,33 @@ fn document_not_found(name: &str) -> Problem {
 
 /// Set a context document, which is part of every request of the session
 ///
-/// `policy` says how the session's requests are made: `bot`, or `default; window=50000`.
+/// The document `policy` selects the session's policy, such as `sliding-window` or
+/// `default; window=50000`.
 #[utoipa::path(put, path = "/api/sessions/{id}/context/{document}", tag = "context",
     request_body = DocumentBody,
     params(CallerSession,
-        ("document" = String, Path, description = "Its name")),
+        ("document" = String, Path, description = "Document name")),
     responses((status = 200, body = EntryView)))]
 pub(crate) async fn set_document(
     opened: CallerSession,
     PathDocumentName(name): PathDocumentName,
     Json(body): Json<DocumentBody>,
-) -> Result<Answer<EntryView>, Problem> {
+) -> Result<JsonResponse<EntryView>, Problem> {
     if name == throughline::POLICY_DOCUMENT {
-        // Found out now, and not when the next request is built.
+        // Validated now rather than when the next request is built.
         throughline::context::Policy::default()
             .with_spec(&body.text)
             .map_err(throughline::Error::from)?;
     }
     let entry = opened.session.set_context(&name, Some(&body.text)).await?;
-    Ok(Answer(EntryView(entry)))
+    Ok(JsonResponse(EntryView(entry)))
 }
 
-/// Remove a context document
+/// Delete a context document
 #[utoipa::path(delete, path = "/api/sessions/{id}/context/{document}", tag = "context",
     params(CallerSession,
-        ("document" = String, Path, description = "Its name")),
-    responses((status = 204, description = "Done")))]
+        ("document" = String, Path, description = "Document name")),
+    responses((status = 204, description = "Success")))]
 pub(crate) async fn remove_document(
     opened: CallerSession,
     PathDocumentName(name): PathDocumentName,

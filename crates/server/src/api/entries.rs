@@ -1,6 +1,6 @@
-//! Entries: appended, and read both ways.
+//! Entries API: append messages and page through entries in both directions.
 
-use axum::Json as Answer;
+use axum::Json as JsonResponse;
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
@@ -16,18 +16,18 @@ use crate::extract::{CallerSession, IdempotencyKey, IfMatch, Json, PathSeq, Path
 use crate::wire::EntryView;
 use crate::{App, Caller, Problem};
 
-/// How many are on a page where nobody says.
+/// Default page size.
 const DEFAULT_PAGE_SIZE: usize = 50;
 
-/// Which entries to read. Without `after` and `before`, the last.
+/// Which entries to return. Without `after` and `before`, the last ones.
 #[derive(Debug, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct PageQuery {
-    /// Those after this number, the oldest first.
+    /// Entries after this number, oldest first.
     after: Option<u64>,
-    /// Those before this number, as near to it as there is room.
+    /// Entries before this number, the nearest ones.
     before: Option<u64>,
-    /// How many, at most.
+    /// Maximum number of entries.
     limit: Option<usize>,
 }
 
@@ -38,15 +38,15 @@ pub(crate) struct EntryPage {
     /// The number of the session's last entry.
     #[schema(value_type = u64)]
     head: Seq,
-    /// What to ask for with `before` to read on backwards; none at the beginning.
+    /// Value of `before` for the previous page; absent at the beginning.
     #[schema(value_type = Option<u64>)]
     older: Option<Seq>,
-    /// What to ask for with `after` to read on; none at the end.
+    /// Value of `after` for the next page; absent at the end.
     #[schema(value_type = Option<u64>)]
     newer: Option<Seq>,
 }
 
-/// Read entries, both ways
+/// List entries, in either direction
 #[utoipa::path(get, path = "/api/sessions/{id}/entries", tag = "entries", params(PageQuery,
     CallerSession),
     responses((status = 200, body = EntryPage)))]
@@ -77,7 +77,7 @@ pub(crate) async fn page(
     };
     let older = match entries.first() {
         Some(first) => Some(first.seq).filter(|seq| *seq > Seq(1)),
-        // Before all of these there may still be some.
+        // There may be entries before the page even if it is empty.
         None => query.after.map(|after| Seq(after.min(head.0) + 1)),
     };
     let newer = match entries.last() {
@@ -90,10 +90,10 @@ pub(crate) async fn page(
         newer: newer.filter(|seq| *seq < head),
         entries: entries.into_iter().map(EntryView).collect(),
     };
-    Ok((etag(head), Answer(page)).into_response())
+    Ok((etag(head), JsonResponse(page)).into_response())
 }
 
-/// Look at one entry
+/// Get one entry
 #[utoipa::path(get, path = "/api/sessions/{id}/entries/{seq}", tag = "entries",
     params(CallerSession,
         ("seq" = u64, Path, description = "The entry's number")),
@@ -101,14 +101,14 @@ pub(crate) async fn page(
 pub(crate) async fn get(
     opened: CallerSession,
     PathSeq(seq): PathSeq,
-) -> Result<Answer<EntryView>, Problem> {
+) -> Result<JsonResponse<EntryView>, Problem> {
     let session = &opened.session;
     let found = match seq {
         Seq::ZERO => None,
         seq => session.read(ReadRange::between(seq, seq, 1)).await?.pop(),
     };
     match found {
-        Some(entry) => Ok(Answer(EntryView(entry))),
+        Some(entry) => Ok(JsonResponse(EntryView(entry))),
         None => Err(throughline::StoreError::NoSuchEntry {
             id: session.id().clone(),
             seq,
@@ -125,24 +125,24 @@ pub(crate) struct NewMessage {
     /// `user`, `assistant`, `system` or `tool`.
     #[schema(value_type = String, example = "user")]
     role: Role,
-    /// A text, or blocks: text, thinking, tool_call, tool_result, attachment.
+    /// Text, or blocks: text, thinking, tool_call, tool_result, attachment.
     #[schema(value_type = serde_json::Value, example = "How do we store sessions?")]
     content: Content,
-    /// Its id, where the caller gives ids: appending it again changes nothing.
+    /// Entry id chosen by the caller: appending the same id again changes nothing.
     #[schema(value_type = Option<String>, format = "uuid")]
     id: Option<EntryId>,
-    /// What another system calls it.
+    /// The message's id in another system.
     external_id: Option<String>,
-    /// Who said it, where the role does not tell.
+    /// Who wrote it, if the role is not enough.
     author: Option<String>,
-    /// When it was said; now, where nobody says.
+    /// When it was written. Defaults to now.
     #[schema(value_type = Option<String>, format = DateTime)]
     at: Option<Timestamp>,
     /// The model that answered.
     model: Option<String>,
     /// The provider that served it.
     provider: Option<String>,
-    /// What the provider said it cost.
+    /// Token usage reported by the provider.
     #[schema(value_type = Option<Object>)]
     usage: Option<Usage>,
     /// How long the answer took.
@@ -152,16 +152,16 @@ pub(crate) struct NewMessage {
     incomplete: bool,
 }
 
-/// What to do when somebody else appended first.
+/// What to do if another writer appended first.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum OnConflictBody {
-    /// Refuse, with the new head.
+    /// Reject, and return the new head.
     #[default]
     Reject,
-    /// Append after it, marked.
+    /// Append after the new head, and mark the entries.
     Rebase,
-    /// Put the entries into a new fork.
+    /// Append to a new fork.
     Fork,
 }
 
@@ -175,26 +175,26 @@ impl From<OnConflictBody> for throughline::ConflictPolicy {
     }
 }
 
-/// What to append: all of it or nothing.
+/// Messages to append, atomically.
 #[derive(Clone, Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct AppendBody {
     /// The messages, in order.
     entries: Vec<NewMessage>,
-    /// What to do where `If-Match` is no longer the head.
+    /// What to do if `If-Match` is no longer the head.
     #[serde(default)]
     on_conflict: OnConflictBody,
 }
 
-/// What was appended.
+/// Result of an append.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct AppendedView {
-    /// The session that has the entries: another one where they became a fork.
+    /// The session that holds the entries; a new one if they became a fork.
     #[schema(value_type = String)]
     session: SessionId,
     /// The entries as stored.
     entries: Vec<EntryView>,
-    /// `appended`, `rebased`, `forked`, or `repeated` where they were there already.
+    /// `appended`, `rebased`, `forked`, or `repeated` if they were already stored.
     how: &'static str,
 }
 
@@ -207,10 +207,10 @@ fn append_kind_name(how: AppendKind) -> &'static str {
     }
 }
 
-/// Append messages; they are durable when this answers
+/// Append messages; they are durable when the request succeeds
 ///
-/// `If-Match` says after which entry. With an `Idempotency-Key` the same again changes
-/// nothing, and answers with what was stored the first time.
+/// `If-Match` names the entry to append after. Repeating a request with the same `Idempotency-Key`
+/// changes nothing and returns what was stored the first time.
 #[utoipa::path(post, path = "/api/sessions/{id}/entries", tag = "entries",
     request_body(content = AppendBody,
         example = json!({"entries": [{"role": "user", "content": "Hello"}]})),
@@ -234,13 +234,13 @@ pub(crate) async fn append(
         .map(|(index, message)| message.into_entry(&session, key.as_deref(), index))
         .collect();
     let named = key.is_some();
-    let wanted: Vec<_> = if named {
+    let expected: Vec<_> = if named {
         entries.iter().map(|entry| entry.body.clone()).collect()
     } else {
         Vec::new()
     };
     let appended = match (body.on_conflict, &key, expect) {
-        // The fork's id follows from the key, so that a retry finds it.
+        // The fork's id is derived from the key, so that a retry finds it.
         (OnConflictBody::Fork, Some(key), Expect::At(_)) => {
             let fork = EntryId::derive(&[b"fork", id.as_str().as_bytes(), key.as_bytes()]);
             let fork: SessionId = format!("fork-{fork}")
@@ -261,7 +261,7 @@ pub(crate) async fn append(
         }
     };
     let repeated = appended.kind == AppendKind::Repeated;
-    if repeated && named && !appended.entries.iter().map(|e| &e.body).eq(&wanted) {
+    if repeated && named && !appended.entries.iter().map(|e| &e.body).eq(&expected) {
         return Err(key_reused());
     }
     let head = appended.entries.last().map_or(Seq::ZERO, |entry| entry.seq);
@@ -275,7 +275,7 @@ pub(crate) async fn append(
         entries: appended.entries.into_iter().map(EntryView).collect(),
         how: append_kind_name(appended.kind),
     };
-    Ok((status, etag(head), Answer(view)).into_response())
+    Ok((status, etag(head), JsonResponse(view)).into_response())
 }
 
 impl NewMessage {

@@ -1,4 +1,4 @@
-//! Events: what happens, as it happens.
+//! Event streams: every change in the caller's sessions, live.
 
 use std::sync::Arc;
 
@@ -20,17 +20,16 @@ use crate::guard::StreamSlot;
 use crate::wire::StreamedEvent;
 use crate::{App, Caller, Problem};
 
-/// Which events.
+/// Which events to receive.
 #[derive(Debug, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct EventsQuery {
-    /// Only those of this session.
+    /// Only events of this session.
     session: Option<String>,
-    /// Only those with one of these names or actions, with commas between:
-    /// `session:updated`, `message_added`, `message:delta`…
+    /// Only events with one of these names or actions, separated by commas: `session:updated`,
+    /// `message_added`, `message:delta`…
     kind: Option<String>,
-    /// The id of the last event heard, where `Last-Event-ID` cannot be sent; 0 for
-    /// everything there ever was.
+    /// Resume after this event id, if `Last-Event-ID` cannot be sent; 0 replays everything.
     after: Option<u64>,
 }
 
@@ -53,24 +52,24 @@ impl EventsQuery {
     }
 }
 
-/// A session that is named must be the caller's.
+/// Subscribes to the events. A session that is named must belong to the caller.
 async fn subscribe(
     app: &App,
     caller: &Caller,
-    wanted: EventFilter,
+    filter: EventFilter,
 ) -> Result<Subscription, Problem> {
-    if let Some(session) = &wanted.session {
+    if let Some(session) = &filter.session {
         caller.tl.session(session).await?;
     }
-    Subscription::start(app, &caller.tl, wanted).await
+    Subscription::start(app, &caller.tl, filter).await
 }
 
-/// Hear of everything that happens in the caller's sessions
+/// Stream all events of the caller's sessions
 ///
-/// An event's id is its place in the store: with `Last-Event-ID` nothing is missed. The
-/// first event is `ready`; `reset` tells a reader that was too far behind.
+/// An event's id is its position in the store: a client that resumes with `Last-Event-ID` misses
+/// nothing. The first event is `ready`; `reset` means that the client was too far behind to resume.
 #[utoipa::path(get, path = "/api/events", tag = "events", params(EventsQuery,
-    ("Last-Event-ID" = Option<String>, Header, description = "The last event heard")),
+    ("Last-Event-ID" = Option<String>, Header, description = "Id of the last event received")),
     responses((status = 200, body = StreamedEvent, content_type = "text/event-stream")))]
 pub(crate) async fn of_owner(
     State(app): State<App>,
@@ -82,10 +81,10 @@ pub(crate) async fn of_owner(
     Ok(subscription_response(&app, subscription))
 }
 
-/// Hear of everything that happens in a session
+/// Stream the events of one session
 #[utoipa::path(get, path = "/api/sessions/{id}/events", tag = "events", params(EventsQuery,
     CallerSession,
-    ("Last-Event-ID" = Option<String>, Header, description = "The last event heard")),
+    ("Last-Event-ID" = Option<String>, Header, description = "Id of the last event received")),
     responses((status = 200, body = StreamedEvent, content_type = "text/event-stream")))]
 pub(crate) async fn of_session(
     State(app): State<App>,
@@ -93,15 +92,15 @@ pub(crate) async fn of_session(
     Query(query): Query<EventsQuery>,
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
-    let wanted = EventFilter {
+    let filter = EventFilter {
         session: Some(opened.session.id().clone()),
         ..query.into_filter(&headers)?
     };
-    let subscription = Subscription::start(&app, &opened.caller.tl, wanted).await?;
+    let subscription = Subscription::start(&app, &opened.caller.tl, filter).await?;
     Ok(subscription_response(&app, subscription))
 }
 
-/// Hear of everything over a WebSocket, a message each: `{"id", "event", "data"}`
+/// Stream all events over a WebSocket, one message per event: `{"id", "event", "data"}`
 #[utoipa::path(get, path = "/api/events/ws", tag = "events", params(EventsQuery),
     responses((status = 101, description = "Events follow")))]
 pub(crate) async fn socket(

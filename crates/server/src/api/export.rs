@@ -1,4 +1,4 @@
-//! A session as a file, sent as it is written.
+//! Exports a session as a file, streamed while it is written.
 
 use std::io::{self, Write};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -22,11 +22,11 @@ use crate::{App, Problem};
 /// Entries read at a time.
 const PAGE_SIZE: usize = 500;
 
-/// How a session is written.
+/// Export format.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Format {
-    /// A transcript to read.
+    /// A readable transcript.
     #[default]
     Markdown,
     /// One JSON document.
@@ -35,24 +35,23 @@ pub(crate) enum Format {
     Jsonl,
 }
 
-/// How to export.
+/// Export options.
 #[derive(Debug, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct ExportQuery {
-    /// How it is written.
+    /// The format.
     #[serde(default)]
     #[param(inline)]
     format: Format,
-    /// Whether what looks like a secret is left in.
+    /// Whether to include text that looks like a secret.
     #[serde(default)]
     reveal: bool,
 }
 
-/// A session as a file
+/// Export a session as a file
 ///
-/// What looks like a key or a password is redacted, with a mark; `reveal` leaves it in.
-/// JSON and JSON Lines are complete but for attachments, and what was redacted cannot be
-/// imported again.
+/// Text that looks like a key or a password is redacted and marked; `reveal` includes it. JSON and
+/// JSON Lines are complete except for attachments. A redacted export cannot be imported again.
 #[utoipa::path(get, path = "/api/sessions/{id}/export", tag = "sessions",
     params(ExportQuery, CallerSession),
     responses((status = 200, body = String,
@@ -91,7 +90,7 @@ pub(crate) async fn export(
     Ok(response)
 }
 
-/// Where a writer writes, and what is sent of it page by page.
+/// A buffer shared between the export writer and the task that sends it page by page.
 #[derive(Clone, Debug, Default)]
 struct SharedBuffer(Arc<Mutex<Vec<u8>>>);
 
@@ -113,7 +112,7 @@ impl Write for SharedBuffer {
     }
 }
 
-/// One session on its way out.
+/// A running export of one session.
 struct Export {
     session: Session,
     record: Record,
@@ -131,13 +130,13 @@ impl Export {
             Format::Jsonl => self.write_jsonl().await,
         };
         if let Err(error) = written {
-            tracing::warn!(%error, "an export broke off");
-            // The reader sees that it is not whole.
+            tracing::warn!(%error, "an export failed");
+            // An error in the stream shows the reader that the export is incomplete.
             let _ = self.send.send(Err(error)).await;
         }
     }
 
-    /// Sends what was written; fails once nobody reads.
+    /// Sends what was written; fails once the reader is gone.
     async fn send_buffered(&self) -> io::Result<()> {
         let chunk = self.out.take();
         if chunk.is_empty() {
@@ -165,7 +164,7 @@ impl Export {
         stored.to_redacted().unwrap_or(stored)
     }
 
-    /// Every entry up to the head, one after the other.
+    /// Writes every entry up to the head, in order.
     async fn write_entries(
         &self,
         mut write: impl FnMut(&StoredEntry) -> io::Result<()>,
@@ -189,8 +188,9 @@ impl Export {
     }
 
     async fn write_jsonl(&self) -> io::Result<()> {
-        let (birth, card) = (self.read_header().await?, &self.record.info);
-        let mut writer = LogWriter::new(self.out.clone(), &birth, card.head, &card.digest)?;
+        let (session_header, info) = (self.read_header().await?, &self.record.info);
+        let mut writer =
+            LogWriter::new(self.out.clone(), &session_header, info.head, &info.digest)?;
         self.write_entries(|entry| writer.write_entry(entry))
             .await?;
         writer.finish()?;
@@ -198,8 +198,9 @@ impl Export {
     }
 
     async fn write_json(&self) -> io::Result<()> {
-        let (birth, card) = (self.read_header().await?, &self.record.info);
-        let mut writer = DocumentWriter::new(self.out.clone(), &birth, card.head, &card.digest)?;
+        let (session_header, info) = (self.read_header().await?, &self.record.info);
+        let mut writer =
+            DocumentWriter::new(self.out.clone(), &session_header, info.head, &info.digest)?;
         self.write_entries(|entry| writer.write_entry(entry))
             .await?;
         writer.finish()?;
@@ -207,8 +208,8 @@ impl Export {
     }
 
     async fn write_markdown(&self) -> io::Result<()> {
-        let birth = self.read_header().await?;
-        let mut head = TranscriptHeader::new(&birth, &self.record.info);
+        let session_header = self.read_header().await?;
+        let mut head = TranscriptHeader::new(&session_header, &self.record.info);
         let first = self.read_page(Seq(1)).await?;
         let first = first.first().and_then(|stored| stored.decode().ok());
         if let Some(EntryBody::Restored(restored)) = first.map(|entry| entry.body) {

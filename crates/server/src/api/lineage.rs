@@ -1,6 +1,6 @@
-//! Where sessions come from: forks, merges, continuations.
+//! Lineage API: fork, merge and continue sessions.
 
-use axum::Json as Answer;
+use axum::Json as JsonResponse;
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
@@ -14,20 +14,20 @@ use crate::extract::{CallerSession, Json, OptionalJson};
 use crate::wire::{SessionDetail, SessionView};
 use crate::{App, Problem};
 
-/// A session that comes of another.
+/// A fork to create.
 #[derive(Debug, Default, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct ForkBody {
-    /// The last entry it shares; the head, where nobody says.
+    /// The last entry the fork shares. Defaults to the head.
     #[schema(value_type = Option<u64>)]
     at: Option<Seq>,
-    /// Its id.
+    /// The new session's id.
     #[schema(value_type = Option<String>)]
     id: Option<SessionId>,
-    /// Its key.
+    /// The new session's key.
     #[schema(value_type = Option<String>)]
     key: Option<Key>,
-    /// Its name.
+    /// The new session's name.
     name: Option<String>,
 }
 
@@ -45,20 +45,20 @@ fn new_session(
     })
 }
 
-/// A fork.
+/// Result of a fork.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct ForkedView {
     /// The new session.
     session: SessionDetail,
-    /// The last entry it shares: later than asked for where that would have parted a
-    /// tool's call from its result.
+    /// The last entry it shares. Later than requested if a tool call would otherwise lose its
+    /// result.
     #[schema(value_type = u64)]
     at: Seq,
 }
 
 /// Fork a session
 ///
-/// Both share their history up to the fork; neither changes the other after it.
+/// Both share their history up to the fork; after it, neither changes the other.
 #[utoipa::path(post, path = "/api/sessions/{id}/fork", tag = "lineage", request_body = ForkBody,
     params(CallerSession),
     responses((status = 201, body = ForkedView)))]
@@ -72,19 +72,19 @@ pub(crate) async fn fork(
         session: forked.session.record().await?.into(),
         at: forked.at,
     };
-    Ok((StatusCode::CREATED, Answer(view)).into_response())
+    Ok((StatusCode::CREATED, JsonResponse(view)).into_response())
 }
 
-/// How to merge where both have gone on.
+/// How to merge if both sessions have new entries.
 #[derive(Clone, Copy, Debug, Default, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum StyleBody {
-    /// Not at all.
+    /// Refuse.
     #[default]
     FastForward,
-    /// Its messages after what is there.
+    /// Append the fork's messages.
     Append,
-    /// A summary of it and nothing else.
+    /// Append only a summary of the fork.
     Summary,
 }
 
@@ -95,19 +95,19 @@ pub(crate) struct MergeBody {
     /// The fork.
     #[schema(value_type = String)]
     from: SessionId,
-    /// How, where both have gone on.
+    /// How to merge if both sessions have new entries.
     #[serde(default)]
     style: StyleBody,
-    /// What it came to, for the style `summary`.
+    /// The summary, for the style `summary`.
     summary: Option<String>,
 }
 
-/// What a merge came to.
+/// Result of a merge.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct MergedView {
     /// `up_to_date`, `fast_forwarded`, `appended` or `summarized`.
     how: &'static str,
-    /// How many entries came over.
+    /// Number of merged entries.
     entries: u64,
 }
 
@@ -123,14 +123,14 @@ impl From<MergeOutcome> for MergedView {
     }
 }
 
-/// Merge a fork of a session back into it
+/// Merge a fork back into its origin
 #[utoipa::path(post, path = "/api/sessions/{id}/merge", tag = "lineage",
     request_body = MergeBody, params(CallerSession),
     responses((status = 200, body = MergedView)))]
 pub(crate) async fn merge(
     opened: CallerSession,
     Json(body): Json<MergeBody>,
-) -> Result<Answer<MergedView>, Problem> {
+) -> Result<JsonResponse<MergedView>, Problem> {
     let style = match (body.style, body.summary) {
         (StyleBody::FastForward, None) => MergeStyle::FastForward,
         (StyleBody::Append, None) => MergeStyle::Append,
@@ -138,78 +138,84 @@ pub(crate) async fn merge(
             MergeStyle::Summary(summary)
         }
         (StyleBody::Summary, _) => {
-            return Err(Problem::invalid("the style summary needs a `summary`"));
+            return Err(Problem::invalid(
+                "the style `summary` requires the field `summary`",
+            ));
         }
         (_, Some(_)) => {
-            return Err(Problem::invalid("a `summary` goes with the style summary"));
+            return Err(Problem::invalid(
+                "the field `summary` requires the style `summary`",
+            ));
         }
     };
     let fork = opened.caller.tl.session(&body.from).await?;
-    Ok(Answer(opened.session.merge(&fork, &style).await?.into()))
+    Ok(JsonResponse(
+        opened.session.merge(&fork, &style).await?.into(),
+    ))
 }
 
-/// A session among its family.
+/// A session in a lineage.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct Relative {
     /// The session.
     session: SessionView,
-    /// What it was forked or continued from, where that is in the list.
+    /// The session it was forked or continued from, if that is in the list.
     #[schema(value_type = Option<String>)]
     parent: Option<SessionId>,
-    /// Whether all of it is in the session it was forked from.
+    /// Whether all of it was merged into the session it was forked from.
     merged: bool,
 }
 
-/// The family of a session.
+/// The lineage of a session.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct LineageView {
-    /// From the oldest ancestor on, parents before their children.
+    /// The sessions, starting with the oldest ancestor; parents before their children.
     sessions: Vec<Relative>,
 }
 
-/// The family of a session: where it came from and what came of it
+/// Get the lineage of a session: its ancestors and descendants
 #[utoipa::path(get, path = "/api/sessions/{id}/lineage", tag = "lineage",
     params(CallerSession),
     responses((status = 200, body = LineageView)))]
-pub(crate) async fn lineage(opened: CallerSession) -> Result<Answer<LineageView>, Problem> {
+pub(crate) async fn lineage(opened: CallerSession) -> Result<JsonResponse<LineageView>, Problem> {
     let mut waiting = vec![(opened.session.tree().await?, None)];
     let mut sessions = Vec::new();
-    // Without recursion: a chain of continuations may be thousands long.
+    // Iterative: a chain of continuations may be thousands long.
     while let Some((tree, parent)) = waiting.pop() {
         let SessionTree {
-            info: card,
+            info,
             merged,
             children,
         } = tree;
-        let id = card.id.clone();
+        let id = info.id.clone();
         let children = children.into_iter().rev();
         waiting.extend(children.map(|child| (child, Some(id.clone()))));
         sessions.push(Relative {
-            session: card.into(),
+            session: info.into(),
             parent,
             merged,
         });
     }
-    Ok(Answer(LineageView { sessions }))
+    Ok(JsonResponse(LineageView { sessions }))
 }
 
-/// A session that goes on from another's summary.
+/// A session that continues another from its summary.
 #[derive(Debug, Default, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct ContinueBody {
-    /// Its id.
+    /// The new session's id.
     #[schema(value_type = Option<String>)]
     id: Option<SessionId>,
-    /// Its key.
+    /// The new session's key.
     #[schema(value_type = Option<String>)]
     key: Option<Key>,
-    /// Its name.
+    /// The new session's name.
     name: Option<String>,
 }
 
-/// Make a session that goes on from this one's summary, and knows of no more
+/// Continue in a new session that starts from this one's summary
 ///
-/// Where something was said since the last summary, one is written first.
+/// If there are messages after the last summary, a new summary is written first.
 #[utoipa::path(post, path = "/api/sessions/{id}/continue", tag = "lineage",
     request_body = ContinueBody, params(CallerSession),
     responses((status = 201, body = SessionDetail)))]
@@ -219,10 +225,10 @@ pub(crate) async fn go_on(
     OptionalJson(body): OptionalJson<ContinueBody>,
 ) -> Result<Response, Problem> {
     let new = new_session(body.id, body.key, body.name.as_deref())?;
-    let voice = app.responder(&opened.session).await?;
-    let summarizer = voice.summarizer.as_deref();
+    let responder = app.responder(&opened.session).await?;
+    let summarizer = responder.summarizer.as_deref();
     if let Some(left) = opened.session.append_exit_summary(summarizer).await? {
-        propose_facts(&opened.session, &left.entry, &voice).await;
+        propose_facts(&opened.session, &left.entry, &responder).await;
     }
     let session = opened.session.continue_from_summary(new, None).await?;
     session_response(&session, StatusCode::CREATED).await

@@ -1,6 +1,6 @@
-//! Memory: facts that outlive sessions, of a project or of the caller's own.
+//! Memory API: facts that outlive sessions, per project or owner-wide.
 
-use axum::Json as Answer;
+use axum::Json as JsonResponse;
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use serde::{Deserialize, Serialize};
@@ -12,11 +12,11 @@ use crate::extract::{Json, PathSeq, Query};
 use crate::guard::empty_response;
 use crate::{Caller, Problem};
 
-/// Whose memory.
+/// Which memory.
 #[derive(Debug, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct ScopeQuery {
-    /// The project's; the owner-wide one, where it is left out.
+    /// The project. Defaults to the owner-wide memory.
     project: Option<String>,
 }
 
@@ -32,29 +32,29 @@ fn scoped_memory(caller: &Caller, named: Option<&str>) -> Result<Memory, Problem
 #[derive(Debug, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct FactsQuery {
-    /// Of this project; of the owner-wide memory, where it is left out.
+    /// The project. Defaults to the owner-wide memory.
     project: Option<String>,
-    /// Whether those too that no longer count, or not yet.
+    /// Whether to include superseded, forgotten and proposed facts.
     #[serde(default)]
     all: bool,
-    /// Only those that bear on this, the best first.
+    /// Only facts relevant to this query, best first.
     q: Option<String>,
 }
 
-/// Facts.
+/// A list of facts.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct FactsView {
     #[schema(value_type = Vec<Object>)]
     facts: Vec<Fact>,
 }
 
-/// What is remembered
+/// List facts
 #[utoipa::path(get, path = "/api/memory", tag = "memory", params(FactsQuery),
     responses((status = 200, body = FactsView)))]
 pub(crate) async fn list(
     caller: Caller,
     Query(query): Query<FactsQuery>,
-) -> Result<Answer<FactsView>, Problem> {
+) -> Result<JsonResponse<FactsView>, Problem> {
     let memory = scoped_memory(&caller, query.project.as_deref())?;
     let facts = match (query.q, query.all) {
         (Some(q), _) => {
@@ -64,33 +64,33 @@ pub(crate) async fn list(
         (None, true) => memory.facts().await?.iter().cloned().collect(),
         (None, false) => memory.list().await?,
     };
-    Ok(Answer(FactsView { facts }))
+    Ok(JsonResponse(FactsView { facts }))
 }
 
-/// Something to remember.
+/// A fact to remember.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct FactBody {
-    /// What.
+    /// The fact.
     text: String,
-    /// Of which project; of all the caller's, where it is left out.
+    /// The project. Defaults to the owner-wide memory.
     project: Option<String>,
-    /// Files and folders it belongs to, relative to the project's top.
+    /// Files and folders the fact is about, relative to the project's root.
     #[serde(default)]
     files: Vec<String>,
-    /// Older facts that it replaces.
+    /// Older facts that this one replaces.
     #[serde(default)]
     #[schema(value_type = Vec<u64>)]
     supersedes: Vec<Seq>,
-    /// Whether it waits for somebody's word.
+    /// Whether the fact is only proposed and needs acceptance.
     #[serde(default)]
     proposed: bool,
-    /// Whether it is remembered even if it looks like a secret.
+    /// Whether to store the fact even if it looks like a secret.
     #[serde(default)]
     force: bool,
 }
 
-/// A fact, and how it came to be remembered.
+/// A fact, and how it was added.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct AddedView {
     /// The fact.
@@ -114,11 +114,11 @@ impl From<throughline::AddFactOutcome> for AddedView {
     }
 }
 
-/// Remember something
+/// Remember a fact
 #[utoipa::path(post, path = "/api/memory", tag = "memory", request_body = FactBody,
     responses((status = 200, body = AddedView), (status = 201, body = AddedView),
         (status = 404, body = Problem, content_type = "application/problem+json",
-            description = "No fact that it could supersede")))]
+            description = "There is no fact to supersede")))]
 pub(crate) async fn add(caller: Caller, Json(body): Json<FactBody>) -> Result<Response, Problem> {
     let memory = scoped_memory(&caller, body.project.as_deref())?;
     let added = memory
@@ -134,39 +134,39 @@ pub(crate) async fn add(caller: Caller, Json(body): Json<FactBody>) -> Result<Re
         AddFactStatus::New => StatusCode::CREATED,
         AddFactStatus::Known | AddFactStatus::Accepted => StatusCode::OK,
     };
-    Ok((status, Answer(AddedView::from(added))).into_response())
+    Ok((status, JsonResponse(AddedView::from(added))).into_response())
 }
 
-/// Other words for a fact.
+/// New wording of a fact.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct FactPatch {
-    /// What it says now.
+    /// The new text.
     text: String,
-    /// Whether it is remembered even if it looks like a secret.
+    /// Whether to store the fact even if it looks like a secret.
     #[serde(default)]
     force: bool,
 }
 
-/// Put a fact into other words; the old one stays readable
+/// Reword a fact; the old wording remains readable
 #[utoipa::path(patch, path = "/api/memory/{seq}", tag = "memory", request_body = FactPatch,
-    params(ScopeQuery, ("seq" = u64, Path, description = "The fact")),
+    params(ScopeQuery, ("seq" = u64, Path, description = "The fact's entry number")),
     responses((status = 200, body = AddedView)))]
 pub(crate) async fn edit(
     caller: Caller,
     PathSeq(seq): PathSeq,
     Query(query): Query<ScopeQuery>,
     Json(body): Json<FactPatch>,
-) -> Result<Answer<AddedView>, Problem> {
+) -> Result<JsonResponse<AddedView>, Problem> {
     let memory = scoped_memory(&caller, query.project.as_deref())?;
     let added = memory.edit(seq, &body.text, body.force).await?;
-    Ok(Answer(added.into()))
+    Ok(JsonResponse(added.into()))
 }
 
-/// Forget a fact; it stays readable
+/// Forget a fact; it remains readable
 #[utoipa::path(delete, path = "/api/memory/{seq}", tag = "memory",
-    params(ScopeQuery, ("seq" = u64, Path, description = "The fact")),
-    responses((status = 204, description = "Done")))]
+    params(ScopeQuery, ("seq" = u64, Path, description = "The fact's entry number")),
+    responses((status = 204, description = "Success")))]
 pub(crate) async fn forget(
     caller: Caller,
     PathSeq(seq): PathSeq,
@@ -177,16 +177,16 @@ pub(crate) async fn forget(
     Ok(empty_response(StatusCode::NO_CONTENT))
 }
 
-/// Accept what was proposed
+/// Accept a proposed fact
 #[utoipa::path(post, path = "/api/memory/{seq}/accept", tag = "memory",
-    params(ScopeQuery, ("seq" = u64, Path, description = "The fact")),
+    params(ScopeQuery, ("seq" = u64, Path, description = "The fact's entry number")),
     responses((status = 200, body = FactsView)))]
 pub(crate) async fn accept(
     caller: Caller,
     PathSeq(seq): PathSeq,
     Query(query): Query<ScopeQuery>,
-) -> Result<Answer<FactsView>, Problem> {
+) -> Result<JsonResponse<FactsView>, Problem> {
     let memory = scoped_memory(&caller, query.project.as_deref())?;
     let facts = memory.accept(&[seq]).await?;
-    Ok(Answer(FactsView { facts }))
+    Ok(JsonResponse(FactsView { facts }))
 }

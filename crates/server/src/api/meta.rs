@@ -1,4 +1,4 @@
-//! The server itself: whether it works, whom it takes the caller for, what it measured.
+//! Endpoints about the server itself: health, readiness, metrics, models and the caller's identity.
 
 use axum::Json;
 use axum::extract::State;
@@ -10,12 +10,12 @@ use utoipa::ToSchema;
 
 use crate::{App, Caller, Problem};
 
-/// Whether the server works.
+/// Server status.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct Health {
-    /// `ok`.
+    /// Always `ok`.
     status: &'static str,
-    /// Of which version it is.
+    /// The server's version.
     version: &'static str,
 }
 
@@ -24,20 +24,20 @@ const HEALTHY: Health = Health {
     version: env!("CARGO_PKG_VERSION"),
 };
 
-/// Whether the server is alive
+/// Check whether the server is running
 #[utoipa::path(get, path = "/health", tag = "server", responses((status = 200, body = Health)))]
 pub(crate) async fn health() -> Json<Health> {
     Json(HEALTHY)
 }
 
-/// Whether the store answers
+/// Check whether the store is available
 #[utoipa::path(get, path = "/ready", tag = "server", responses((status = 200, body = Health)))]
 pub(crate) async fn ready(State(app): State<App>) -> Result<Json<Health>, Problem> {
     app.config.tl.store().last_position().await?;
     Ok(Json(HEALTHY))
 }
 
-/// What was measured, for Prometheus
+/// Get metrics in the OpenMetrics format, for Prometheus
 #[utoipa::path(get, path = "/metrics", tag = "server",
     responses((status = 200, body = String, content_type = "application/openmetrics-text")))]
 pub(crate) async fn metrics(State(app): State<App>, caller: Caller) -> Result<Response, Problem> {
@@ -46,23 +46,23 @@ pub(crate) async fn metrics(State(app): State<App>, caller: Caller) -> Result<Re
         Problem::new(
             StatusCode::INTERNAL_SERVER_ERROR,
             "no_metrics",
-            "what was measured cannot be written",
+            "cannot encode the metrics",
         )
     })?;
     let kind = "application/openmetrics-text; version=1.0.0; charset=utf-8";
     Ok(([(header::CONTENT_TYPE, kind)], text).into_response())
 }
 
-/// Who may be chosen to answer.
+/// Models and agents that may be chosen for a turn.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct VoicesView {
-    /// The models, the usual one first; `offline` needs none.
+    /// The models, the default first; `offline` needs no provider.
     models: Vec<String>,
     /// The agents.
     agents: Vec<String>,
 }
 
-/// Who may be chosen to answer a turn
+/// List the models and agents that may be chosen for a turn
 #[utoipa::path(get, path = "/api/voices", tag = "turns",
     responses((status = 200, body = VoicesView)))]
 pub(crate) async fn voices(State(app): State<App>, _: Caller) -> Json<VoicesView> {
@@ -72,21 +72,21 @@ pub(crate) async fn voices(State(app): State<App>, _: Caller) -> Json<VoicesView
     })
 }
 
-/// Whom the server takes the caller for.
+/// The caller's identity.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct Whoami {
-    /// On whose behalf the caller calls.
+    /// The owner the caller acts for.
     owner: String,
-    /// What the caller may do: `user`, `service` or `admin`.
+    /// The caller's role: `user`, `service` or `admin`.
     #[schema(value_type = String)]
     role: TokenRole,
-    /// The id of the token; none where none is needed.
+    /// The token's id; absent if no token is required.
     token: Option<String>,
-    /// Who answers where a session says nothing of it; none for the offline agent.
+    /// The default model; absent for the offline agent.
     model: Option<String>,
 }
 
-/// Whom the server takes the caller for
+/// Get the caller's identity
 #[utoipa::path(get, path = "/api/whoami", tag = "server", responses((status = 200, body = Whoami)))]
 pub(crate) async fn whoami(State(app): State<App>, caller: Caller) -> Json<Whoami> {
     Json(Whoami {

@@ -1,4 +1,4 @@
-//! The native API under `/api`, a file a resource, described by OpenAPI.
+//! The native REST API under `/api`, one file per resource, described by OpenAPI.
 
 mod admin;
 pub(crate) mod blobs;
@@ -28,7 +28,7 @@ pub(crate) use search::log_index_rebuild;
 
 use crate::{App, Problem};
 
-/// Everything under `/api`, and what describes it.
+/// Builds the routes under `/api` and their OpenAPI description.
 pub(crate) fn router() -> (Router<App>, OpenApi) {
     let (router, document) = OpenApiRouter::with_openapi(openapi_document::base_document())
         .routes(routes!(meta::health))
@@ -84,12 +84,12 @@ pub(crate) fn router() -> (Router<App>, OpenApi) {
     (router, openapi_document::complete_document(document))
 }
 
-/// The OpenAPI document of everything under `/api`.
+/// Returns the OpenAPI document of everything under `/api`.
 pub fn openapi() -> OpenApi {
     router().1
 }
 
-/// The id of an entry that a caller named by an `Idempotency-Key`: the same for the same.
+/// Derives an entry id from an `Idempotency-Key`: the same key gives the same id.
 pub(crate) fn idempotent_entry_id(session: &SessionId, key: &str, index: usize) -> EntryId {
     EntryId::derive(&[
         b"idempotency",
@@ -99,16 +99,16 @@ pub(crate) fn idempotent_entry_id(session: &SessionId, key: &str, index: usize) 
     ])
 }
 
-/// Other words under a key that was used.
+/// The problem for an `Idempotency-Key` that was used with different content.
 pub(crate) fn key_reused() -> Problem {
     Problem::new(
         StatusCode::CONFLICT,
         "idempotency_key_reused",
-        "this Idempotency-Key was used for something else; what was said first stands",
+        "this Idempotency-Key was already used with different content",
     )
 }
 
-/// The head of a session, as a header.
+/// Returns the session's head as an `ETag` header.
 pub(crate) fn etag(head: Seq) -> HeaderMap {
     let mut headers = HeaderMap::new();
     if let Ok(value) = HeaderValue::from_str(&format!("\"{head}\"")) {
@@ -117,7 +117,7 @@ pub(crate) fn etag(head: Seq) -> HeaderMap {
     headers
 }
 
-/// How many to put on a page.
+/// Validates the requested page size.
 pub(crate) fn page_limit(app: &App, asked: Option<usize>, usual: usize) -> Result<usize, Problem> {
     let most = app.limits().page_items;
     match asked {
@@ -125,7 +125,7 @@ pub(crate) fn page_limit(app: &App, asked: Option<usize>, usual: usize) -> Resul
         Some(limit) if (1..=most).contains(&limit) => Ok(limit),
         Some(limit) => Err(Problem::bad_request(
             "bad_limit",
-            format!("a page has 1 to {most} items, not {limit}"),
+            format!("limit must be 1 to {most}, not {limit}"),
         )),
     }
 }

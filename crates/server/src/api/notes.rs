@@ -1,6 +1,6 @@
-//! What is noted in a session: pins, decisions, and what must go for good.
+//! Endpoints that pin a text, record a decision, or erase the content of entries.
 
-use axum::Json as Answer;
+use axum::Json as JsonResponse;
 use axum::http::StatusCode;
 use axum::response::Response;
 use serde::Deserialize;
@@ -12,40 +12,40 @@ use crate::extract::{CallerSession, Json, PathSeq};
 use crate::guard::empty_response;
 use crate::wire::EntryView;
 
-/// Something to note.
+/// A note.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct NoteBody {
-    /// What.
+    /// The text.
     text: String,
 }
 
 impl NoteBody {
     fn text(&self) -> Result<&str, Problem> {
         match self.text.trim() {
-            "" => Err(Problem::invalid("there is nothing in `text`")),
+            "" => Err(Problem::invalid("`text` is empty")),
             text => Ok(text),
         }
     }
 }
 
-/// Keep a fact always in view
+/// Pin a fact, so that it is part of every request
 #[utoipa::path(post, path = "/api/sessions/{id}/pins", tag = "entries", request_body = NoteBody,
     params(CallerSession),
     responses((status = 200, body = EntryView)))]
 pub(crate) async fn pin(
     opened: CallerSession,
     Json(body): Json<NoteBody>,
-) -> Result<Answer<EntryView>, Problem> {
+) -> Result<JsonResponse<EntryView>, Problem> {
     let entry = opened.session.pin(body.text()?).await?;
-    Ok(Answer(EntryView(entry)))
+    Ok(JsonResponse(EntryView(entry)))
 }
 
-/// Take a pin back
+/// Remove a pin
 #[utoipa::path(delete, path = "/api/sessions/{id}/pins/{seq}", tag = "entries",
     params(CallerSession,
         ("seq" = u64, Path, description = "The entry that pinned it")),
-    responses((status = 204, description = "Done")))]
+    responses((status = 204, description = "Success")))]
 pub(crate) async fn unpin(
     opened: CallerSession,
     PathSeq(seq): PathSeq,
@@ -54,39 +54,39 @@ pub(crate) async fn unpin(
     Ok(empty_response(StatusCode::NO_CONTENT))
 }
 
-/// Note a decision
+/// Record a decision
 #[utoipa::path(post, path = "/api/sessions/{id}/decisions", tag = "entries",
     request_body = NoteBody, params(CallerSession),
     responses((status = 200, body = EntryView)))]
 pub(crate) async fn decide(
     opened: CallerSession,
     Json(body): Json<NoteBody>,
-) -> Result<Answer<EntryView>, Problem> {
+) -> Result<JsonResponse<EntryView>, Problem> {
     let entry = opened.session.decide(body.text()?).await?;
-    Ok(Answer(EntryView(entry)))
+    Ok(JsonResponse(EntryView(entry)))
 }
 
-/// What must go.
+/// Entries to erase.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct EraseBody {
-    /// The entries whose content is replaced.
+    /// The entries whose content is erased.
     #[schema(value_type = Vec<u64>)]
     entries: Vec<Seq>,
-    /// Why.
+    /// The reason.
     reason: Option<String>,
 }
 
-/// Replace the content of entries for good, in forks too
+/// Erase the content of entries permanently, in forks too
 #[utoipa::path(post, path = "/api/sessions/{id}/erase", tag = "entries",
     request_body = EraseBody, params(CallerSession),
-    responses((status = 204, description = "Done")))]
+    responses((status = 204, description = "Success")))]
 pub(crate) async fn erase(
     opened: CallerSession,
     Json(body): Json<EraseBody>,
 ) -> Result<Response, Problem> {
     if body.entries.is_empty() {
-        return Err(Problem::invalid("`entries` names none"));
+        return Err(Problem::invalid("`entries` is empty"));
     }
     let reason = body.reason.as_deref();
     opened.session.erase(&body.entries, reason).await?;

@@ -1,4 +1,4 @@
-//! What describes the API: the parts that are the same for every route.
+//! The parts of the OpenAPI document that are the same for every route.
 
 use axum::routing::get;
 use axum::{Json, Router};
@@ -13,49 +13,52 @@ use crate::{App, Problem};
 #[openapi(
     info(
         title = "Throughline",
-        description = "Sessions that last, for AI agents.",
+        description = "Durable sessions for AI agents.",
         license(name = "MIT OR Apache-2.0", identifier = "MIT OR Apache-2.0")
     ),
     components(schemas(Problem)),
     tags(
         (name = "sessions", description = "Conversations, each an append-only log"),
-        (name = "entries", description = "What happened in a session"),
-        (name = "turns", description = "Asking, and the answer as it comes"),
-        (name = "context", description = "What the model is sent"),
+        (name = "entries", description = "Entries of a session"),
+        (name = "turns", description = "Ask questions and stream answers"),
+        (name = "context", description = "What is sent to the model"),
         (name = "lineage", description = "Forks, merges, continuations"),
         (name = "memory", description = "Facts that outlive sessions"),
-        (name = "events", description = "What happens, as it happens"),
+        (name = "events", description = "Live change events"),
         (name = "admin", description = "Tokens and users"),
         (name = "server", description = "The server itself")
     )
 )]
 struct ApiDocument;
 
-/// The document before any route is in it.
+/// Returns the document without routes.
 pub(super) fn base_document() -> OpenApi {
     ApiDocument::openapi()
 }
 
-/// What any route may answer besides what it is for.
+/// Errors that any route may return.
 const COMMON_PROBLEMS: [(&str, &str); 9] = [
-    ("400", "What was sent makes no sense"),
-    ("401", "No token, or one that does not count"),
-    ("403", "Not with this token, or not from this page"),
+    ("400", "The request is malformed"),
+    ("401", "The token is missing or invalid"),
+    (
+        "403",
+        "The token's role or the page's origin does not allow this",
+    ),
     ("408", "The body did not arrive in time"),
-    ("413", "Too much was sent"),
-    ("415", "What was sent is not JSON, or does not say so"),
+    ("413", "The body is too large"),
+    ("415", "The body is not declared as JSON"),
     ("429", "Too many requests; see Retry-After"),
     (
         "500",
-        "What is stored cannot be trusted, or a fault of the server's",
+        "Stored data is damaged, or an internal error occurred",
     ),
     (
         "503",
-        "The store cannot serve now, or it took too long; nothing was changed or see Retry-After",
+        "The store is unavailable, or the request timed out; see Retry-After",
     ),
 ];
 
-/// The document with what is the same for every route.
+/// Adds the security scheme and common errors to every route.
 pub(super) fn complete_document(mut document: OpenApi) -> OpenApi {
     let scheme = SecurityScheme::Http(Http::new(HttpAuthScheme::Bearer));
     let components = document.components.get_or_insert_default();
@@ -81,13 +84,13 @@ fn complete_operation(operation: &mut Operation, named: bool, open: bool) {
         let token: Vec<String> = Vec::new();
         operation.security = Some(vec![SecurityRequirement::new("token", token)]);
     }
-    let missing = named.then_some(("404", "No such thing, or somebody else's"));
+    let missing = named.then_some(("404", "Not found, or owned by another user"));
     let stale = [
         (
             "409",
-            "Somebody else got there first; `head` is where it is now",
+            "Conflict with a concurrent change; `head` is the current head",
         ),
-        ("422", "Understood, and cannot be done"),
+        ("422", "The request is valid but cannot be carried out"),
     ];
     for (status, what) in COMMON_PROBLEMS.into_iter().chain(missing).chain(stale) {
         let responses = &mut operation.responses.responses;

@@ -1,8 +1,8 @@
-//! Finding what was said, and figures about all of it.
+//! Search and statistics API.
 
 use std::time::Duration;
 
-use axum::Json as Answer;
+use axum::Json as JsonResponse;
 use axum::extract::State;
 use serde::{Deserialize, Serialize};
 use throughline::recall::Mode;
@@ -17,12 +17,12 @@ use crate::extract::Query;
 use crate::wire::SessionView;
 use crate::{App, Caller, Problem};
 
-/// How many hits where nobody says.
+/// Default number of hits.
 const DEFAULT_LIMIT: usize = 20;
-/// How long what was just said is waited for.
+/// How long a search waits for recent entries to be indexed.
 const INDEX_WAIT: Duration = Duration::from_millis(1_500);
 
-/// By words, by meaning, or by both.
+/// Search by words, by meaning, or both.
 #[derive(Clone, Copy, Debug, Default, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum ModeQuery {
@@ -35,79 +35,79 @@ pub(crate) enum ModeQuery {
     Hybrid,
 }
 
-/// What to look for.
+/// What to search for.
 #[derive(Debug, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct SearchQuery {
     /// Words, "phrases" and filters: `redis role:user after:2026-11-01 tag:auth`.
     q: String,
-    /// How.
+    /// Search mode.
     #[serde(default)]
     #[param(inline)]
     mode: ModeQuery,
     /// Only in this project.
     project: Option<String>,
-    /// Whether the last word is still being typed.
+    /// Whether the last word is still being typed; it then matches as a prefix.
     #[serde(default)]
     typing: bool,
-    /// How many hits, at most.
+    /// Maximum number of hits.
     limit: Option<usize>,
 }
 
-/// Something that was found.
+/// A search hit.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct HitView {
-    /// The session it is in.
+    /// The session.
     #[schema(value_type = String)]
     session: SessionId,
-    /// Its entry there.
+    /// The entry number.
     #[schema(value_type = u64)]
     seq: Seq,
-    /// Who speaks.
+    /// The message's role.
     #[schema(value_type = String)]
     role: Role,
-    /// Their name.
+    /// The message's author.
     author: Option<String>,
-    /// When.
+    /// When it was written.
     #[schema(value_type = String, format = DateTime)]
     at: Timestamp,
-    /// The best place in it.
+    /// The best matching excerpt.
     snippet: String,
-    /// What of the snippet was looked for: beginnings and ends, in bytes.
+    /// Matched ranges in the snippet: start and end, in bytes.
     #[schema(value_type = Vec<Vec<usize>>)]
     marks: Vec<(usize, usize)>,
-    /// How well it matches, compared with the other hits.
+    /// Relevance, relative to the other hits.
     score: f32,
 }
 
-/// What was found.
+/// Search results.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct FoundView {
-    /// The hits, the best first.
+    /// The hits, best first.
     hits: Vec<HitView>,
-    /// The sessions they are in.
+    /// The sessions of the hits.
     sessions: Vec<SessionView>,
-    /// What was searched for instead, when nothing had the words as they were typed.
+    /// The corrected query, if the original one had no matches.
     corrected: Option<String>,
-    /// How many changes could not be searched yet.
+    /// Number of changes that are not indexed yet.
     behind: u64,
 }
 
-/// Logs that the index was rebuilt by itself, if it was.
+/// Logs an automatic rebuild of the index, if there was one.
 pub(crate) fn log_index_rebuild(tl: &throughline::Throughline) {
     if let Some(rebuild) = tl.take_index_rebuild() {
         tracing::warn!("{rebuild}");
     }
 }
 
-/// Look for something in everything that was ever said
+/// Search all messages of the caller
 #[utoipa::path(get, path = "/api/search", tag = "sessions", params(SearchQuery),
     responses((status = 200, body = FoundView)))]
 pub(crate) async fn search(
     State(app): State<App>,
     caller: Caller,
     Query(query): Query<SearchQuery>,
-) -> Result<Answer<FoundView>, Problem> {
+) -> Result<JsonResponse<FoundView>, Problem> {
     let limit = page_limit(&app, query.limit, DEFAULT_LIMIT)?;
     let project = parse_project(query.project.as_deref())?;
     let searched = caller
@@ -144,7 +144,7 @@ pub(crate) async fn search(
             .collect(),
         score: hit.score,
     });
-    Ok(Answer(FoundView {
+    Ok(JsonResponse(FoundView {
         hits: hits.collect(),
         sessions: searched
             .sessions
@@ -156,7 +156,7 @@ pub(crate) async fn search(
     }))
 }
 
-/// A project by its id.
+/// Parses a project id.
 pub(super) fn parse_project(text: Option<&str>) -> Result<Option<ProjectId>, Problem> {
     let id = text.map(str::parse).transpose();
     id.map_err(|error: throughline::IdError| {
@@ -164,29 +164,29 @@ pub(super) fn parse_project(text: Option<&str>) -> Result<Option<ProjectId>, Pro
     })
 }
 
-/// Figures about everything.
+/// Statistics over all sessions.
 #[derive(Debug, Default, Serialize, ToSchema)]
 pub(crate) struct Stats {
-    /// Sessions, archived ones among them.
+    /// Sessions, including archived ones.
     sessions: u64,
-    /// Of those, the archived.
+    /// Archived sessions.
     archived: u64,
     /// Sessions in the trash.
     trashed: u64,
     /// Messages in all sessions.
     messages: u64,
-    /// Of those, the user's own.
+    /// User messages.
     queries: u64,
-    /// Tokens reported.
+    /// Tokens reported by providers.
     tokens: u64,
     /// Compactions.
     compactions: u64,
 }
 
-/// Figures about all sessions of the caller
+/// Get statistics over all sessions of the caller
 #[utoipa::path(get, path = "/api/stats", tag = "sessions",
     responses((status = 200, body = Stats)))]
-pub(crate) async fn stats(caller: Caller) -> Result<Answer<Stats>, Problem> {
+pub(crate) async fn stats(caller: Caller) -> Result<JsonResponse<Stats>, Problem> {
     let mut stats = Stats::default();
     let mut after = None;
     loop {
@@ -194,13 +194,13 @@ pub(crate) async fn stats(caller: Caller) -> Result<Answer<Stats>, Problem> {
             .tl
             .list(&SessionFilter::default(), after.as_ref(), 1_000)
             .await?;
-        for card in &page.items {
+        for info in &page.items {
             stats.sessions += 1;
-            stats.archived += u64::from(card.status == Status::Archived);
-            stats.messages += card.messages;
-            stats.queries += card.queries;
-            stats.tokens += card.tokens.total();
-            stats.compactions += card.compactions;
+            stats.archived += u64::from(info.status == Status::Archived);
+            stats.messages += info.messages;
+            stats.queries += info.queries;
+            stats.tokens += info.tokens.total();
+            stats.compactions += info.compactions;
         }
         after = page.next;
         if after.is_none() {
@@ -212,20 +212,20 @@ pub(crate) async fn stats(caller: Caller) -> Result<Answer<Stats>, Problem> {
         ..SessionFilter::default()
     };
     stats.trashed = caller.tl.count(&trash).await?;
-    Ok(Answer(stats))
+    Ok(JsonResponse(stats))
 }
 
-/// Projects of the caller.
+/// The caller's projects.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct Projects {
     #[schema(value_type = Vec<Object>)]
     projects: Vec<Project>,
 }
 
-/// The projects of the caller
+/// List the caller's projects
 #[utoipa::path(get, path = "/api/projects", tag = "sessions",
     responses((status = 200, body = Projects)))]
-pub(crate) async fn projects(caller: Caller) -> Result<Answer<Projects>, Problem> {
+pub(crate) async fn projects(caller: Caller) -> Result<JsonResponse<Projects>, Problem> {
     let projects = caller.tl.projects().await?;
-    Ok(Answer(Projects { projects }))
+    Ok(JsonResponse(Projects { projects }))
 }

@@ -1,6 +1,6 @@
-//! Sessions: made, listed, changed, thrown away and brought back.
+//! Sessions API: create, list, update, delete and restore sessions.
 
-use axum::Json as Answer;
+use axum::Json as JsonResponse;
 use axum::extract::State;
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
@@ -17,34 +17,34 @@ use crate::guard::empty_response;
 use crate::wire::{PatchField, SessionDetail, SessionView};
 use crate::{App, Caller, Problem};
 
-/// How many are on a page where nobody says.
+/// Default page size.
 const DEFAULT_PAGE_SIZE: usize = 50;
 
 /// Which sessions to list.
 #[derive(Debug, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct ListQuery {
-    /// With all of these tags, with commas between.
+    /// With all of these tags, separated by commas.
     tag: Option<String>,
-    /// Last with the agent of this name.
+    /// Last used with this agent.
     agent: Option<String>,
-    /// Of this project.
+    /// In this project.
     project: Option<String>,
-    /// `active` or `archived`; both, where it is left out.
+    /// `active` or `archived`. Defaults to both.
     status: Option<String>,
     /// Active at or after this time.
     #[param(value_type = Option<String>, format = DateTime)]
     since: Option<Timestamp>,
     /// Forked or continued from this session.
     parent: Option<String>,
-    /// Whether to list what is in the trash instead.
+    /// Whether to list the trash instead.
     #[serde(default)]
     trash: bool,
-    /// Where the page starts: `next` of the page before.
+    /// Cursor: `next` of the previous page.
     after: Option<String>,
-    /// How many, at most.
+    /// Maximum number of sessions.
     limit: Option<usize>,
-    /// Whether to count all that match, too.
+    /// Whether to also count all matches.
     #[serde(default)]
     count: bool,
 }
@@ -53,13 +53,13 @@ pub(crate) struct ListQuery {
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct SessionPage {
     sessions: Vec<SessionView>,
-    /// Where the next page starts, if there is one.
+    /// Cursor of the next page, if there is one.
     next: Option<String>,
-    /// How many match, where that was asked for.
+    /// Number of matches, if requested.
     total: Option<u64>,
 }
 
-/// What was sent in a query and means nothing.
+/// The problem for an invalid query parameter.
 fn bad_query(what: &'static str) -> impl Fn(String) -> Problem {
     move |why| Problem::bad_request("bad_query_string", format!("{what}: {why}"))
 }
@@ -103,7 +103,7 @@ pub(crate) async fn list(
     State(app): State<App>,
     caller: Caller,
     Query(query): Query<ListQuery>,
-) -> Result<Answer<SessionPage>, Problem> {
+) -> Result<JsonResponse<SessionPage>, Problem> {
     let limit = page_limit(&app, query.limit, DEFAULT_PAGE_SIZE)?;
     let filter = query.filter()?;
     let after: Option<Cursor> = query
@@ -118,35 +118,35 @@ pub(crate) async fn list(
     } else {
         None
     };
-    Ok(Answer(SessionPage {
+    Ok(JsonResponse(SessionPage {
         sessions: page.items.into_iter().map(SessionView::from).collect(),
         next: page.next.map(|next| next.to_string()),
         total,
     }))
 }
 
-/// A session to make; all of it may be left out.
+/// A session to create; every field is optional.
 #[derive(Debug, Default, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct NewSessionBody {
-    /// Its id; minted from the time where there is none.
+    /// Session id. Generated from the time if omitted.
     #[schema(value_type = Option<String>)]
     id: Option<SessionId>,
-    /// An agent's stable name for it: if a session has it, that one is found instead.
+    /// Stable key chosen by an agent; if a session has it, that session is returned instead.
     #[schema(value_type = Option<String>, example = "telegram:123456")]
     key: Option<Key>,
-    /// Its name, which is sanitized.
+    /// Name, which is sanitized.
     name: Option<String>,
-    /// What it is about.
+    /// Description.
     description: Option<String>,
-    /// Its tags.
+    /// Tags.
     #[serde(default)]
     tags: Vec<String>,
-    /// The name of its agent.
+    /// Name of the agent.
     agent: Option<String>,
     /// The project it belongs to.
     project: Option<String>,
-    /// The folder it is in, as the caller knows it.
+    /// Working folder, as the caller knows it.
     workspace: Option<String>,
 }
 
@@ -178,7 +178,7 @@ fn parse_tags(texts: &[String]) -> Result<Vec<Tag>, Problem> {
     Ok(tags.map_err(throughline::Error::from)?)
 }
 
-/// Make a session, or find the one that has the key
+/// Create a session, or get the one that has the key
 #[utoipa::path(post, path = "/api/sessions", tag = "sessions", request_body = NewSessionBody,
     responses((status = 201, body = SessionDetail), (status = 200, body = SessionDetail)))]
 pub(crate) async fn create(
@@ -221,7 +221,7 @@ async fn append_bodies(
     Ok(())
 }
 
-/// A session, with its head and where it is.
+/// A session as a response, with `ETag` and `Location`.
 pub(super) async fn session_response(
     session: &Session,
     status: StatusCode,
@@ -229,15 +229,15 @@ pub(super) async fn session_response(
     let record = session.record().await?;
     let mut headers: HeaderMap = etag(record.info.head);
     if status == StatusCode::CREATED
-        && let Ok(place) = HeaderValue::from_str(&format!("/api/sessions/{}", session.id()))
+        && let Ok(location) = HeaderValue::from_str(&format!("/api/sessions/{}", session.id()))
     {
-        headers.insert(header::LOCATION, place);
+        headers.insert(header::LOCATION, location);
     }
     let detail = SessionDetail::from(record);
-    Ok((status, headers, Answer(detail)).into_response())
+    Ok((status, headers, JsonResponse(detail)).into_response())
 }
 
-/// Look at a session
+/// Get a session
 #[utoipa::path(get, path = "/api/sessions/{id}", tag = "sessions",
     params(CallerSession),
     responses((status = 200, body = SessionDetail)))]
@@ -245,33 +245,33 @@ pub(crate) async fn get(opened: CallerSession) -> Result<Response, Problem> {
     session_response(&opened.session, StatusCode::OK).await
 }
 
-/// What to change of a session. What is left out stays; null takes it away.
+/// Changes to a session. Omitted fields stay unchanged; null removes the value.
 #[derive(Debug, Default, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct SessionPatch {
-    /// Its name, which is sanitized.
+    /// Name, which is sanitized.
     #[serde(default)]
     #[schema(value_type = Option<String>)]
     name: PatchField<String>,
-    /// What it is about.
+    /// Description.
     #[serde(default)]
     #[schema(value_type = Option<String>)]
     description: PatchField<String>,
-    /// Whether it is put away.
+    /// Whether it is archived.
     archived: Option<bool>,
-    /// The name of its agent.
+    /// Name of the agent.
     agent: Option<String>,
-    /// The folder it is in.
+    /// Working folder.
     workspace: Option<String>,
     /// Tags to add.
     #[serde(default)]
     add_tags: Vec<String>,
-    /// Tags to take away.
+    /// Tags to remove.
     #[serde(default)]
     remove_tags: Vec<String>,
 }
 
-/// Change a session: all of it or nothing
+/// Update a session, atomically
 #[utoipa::path(patch, path = "/api/sessions/{id}", tag = "sessions", request_body = SessionPatch,
     params(CallerSession,
         IfMatch),
@@ -321,19 +321,19 @@ pub(crate) async fn patch(
     session_response(session, StatusCode::OK).await
 }
 
-/// How to throw a session away.
+/// How to delete a session.
 #[derive(Debug, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct DeleteQuery {
-    /// Whether it is removed from the trash, for good.
+    /// Whether to delete it permanently from the trash.
     #[serde(default)]
     forever: bool,
 }
 
-/// Put a session into the trash, or remove it from there for good
+/// Move a session to the trash, or delete it permanently from there
 #[utoipa::path(delete, path = "/api/sessions/{id}", tag = "sessions", params(DeleteQuery,
     CallerSession),
-    responses((status = 204, description = "Done")))]
+    responses((status = 204, description = "Success")))]
 pub(crate) async fn delete(
     caller: Caller,
     PathSessionId(id): PathSessionId,
@@ -348,7 +348,7 @@ pub(crate) async fn delete(
     Ok(empty_response(StatusCode::NO_CONTENT))
 }
 
-/// Take a session out of the trash
+/// Restore a session from the trash
 #[utoipa::path(post, path = "/api/sessions/{id}/restore", tag = "sessions",
     params(CallerSession),
     responses((status = 200, body = SessionDetail)))]
@@ -360,22 +360,22 @@ pub(crate) async fn restore(
     session_response(&session, StatusCode::OK).await
 }
 
-/// What somebody calls a session.
+/// A reference to a session.
 #[derive(Debug, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct ResolveQuery {
-    /// An id, a unique beginning of one, a name, a key, or `last`.
+    /// An id, a unique prefix of one, a name, a key, or `last`.
     session: String,
 }
 
-/// Find the session that is meant
+/// Resolve a reference to a session
 #[utoipa::path(get, path = "/api/resolve", tag = "sessions", params(ResolveQuery),
     responses((status = 200, body = SessionDetail)))]
 pub(crate) async fn resolve(
     caller: Caller,
     Query(query): Query<ResolveQuery>,
 ) -> Result<Response, Problem> {
-    // Never a path: what is in files of this machine is nobody's business.
+    // Never a path: callers must not read files on this machine.
     let spec = match query.session.trim() {
         "" => return Err(bad_query("session")("it is empty".to_owned())),
         "last" => SessionSpec::Last,

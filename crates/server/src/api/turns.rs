@@ -1,6 +1,6 @@
-//! Turns: asking, and the answer as it comes.
+//! Turns API: ask a question and stream the answer.
 
-use axum::Json as Answer;
+use axum::Json as JsonResponse;
 use axum::extract::{FromRequestParts, State};
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, StatusCode};
@@ -18,29 +18,29 @@ use crate::turns::{
 use crate::wire::{EntryView, StreamedEvent, UsageView};
 use crate::{App, Problem, ResponderChoice};
 
-/// What to ask.
+/// A question.
 #[derive(Debug, Default, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct TurnBody {
-    /// What the person says: a text, or blocks. Left out, the last message is answered.
+    /// The user's message: text or blocks. If omitted, the last message is answered.
     #[schema(value_type = Option<serde_json::Value>, example = "How do we store sessions?")]
     message: Option<Content>,
-    /// Who says it, of several people.
+    /// Who wrote it, if there are several people.
     author: Option<String>,
-    /// The model that is to answer this turn, of those in `GET /api/voices`; left out, the
-    /// agent's or the usual one.
+    /// The model for this turn, one of `GET /api/voices`. Defaults to the agent's or the server's
+    /// default.
     model: Option<String>,
-    /// The agent that is to answer this turn, of those in `GET /api/voices`; left out, the
-    /// session's or the usual one.
+    /// The agent for this turn, one of `GET /api/voices`. Defaults to the session's or the server's
+    /// default.
     agent: Option<String>,
-    /// What to do where an answer is under way in the session.
+    /// What to do if another turn is running in the session.
     #[serde(default)]
     when_busy: WhenBusy,
-    /// What to do where `If-Match` is no longer the head.
+    /// What to do if `If-Match` is no longer the head.
     #[serde(default)]
     on_conflict: OnConflictBody,
-    /// Whether the answer is told as it comes, as server-sent events; otherwise it is one
-    /// JSON document at the end.
+    /// Whether to stream the answer as server-sent events. Otherwise one JSON document is returned
+    /// at the end.
     #[serde(default = "yes")]
     stream: bool,
 }
@@ -49,28 +49,28 @@ fn yes() -> bool {
     true
 }
 
-/// What became of a turn.
+/// Result of a turn.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct TurnView {
-    /// The turn.
+    /// The turn's id.
     #[schema(value_type = String, format = "uuid")]
     turn: TurnId,
-    /// The session it went on in.
+    /// The session the turn ran in.
     #[schema(value_type = String)]
     session: SessionId,
-    /// What was asked, as it was kept.
+    /// The question, as stored.
     question: EntryView,
-    /// The answer, as it was kept; none where nothing came.
+    /// The answer, as stored; absent if there is none.
     answer: Option<EntryView>,
-    /// What it cost, as the provider reported it.
+    /// Token usage, as reported by the provider.
     usage: Option<UsageView>,
-    /// What the request had, in tokens as counted here.
+    /// Tokens in the request, as counted by the server.
     request_tokens: Option<u64>,
-    /// Whether it was stopped.
+    /// Whether the turn was stopped.
     stopped: bool,
-    /// Whether it grew longer than it may, and ends there.
+    /// Whether the answer reached its maximum length and was cut off.
     cut: bool,
-    /// Why there is no answer, or no whole one.
+    /// Why there is no answer, or an incomplete one.
     failed: Option<Problem>,
 }
 
@@ -90,18 +90,18 @@ impl From<TurnReport> for TurnView {
     }
 }
 
-/// Ask something, and hear the answer as it comes
+/// Ask a question and stream the answer
 ///
-/// The message is kept before the model is asked, and the answer when it ends, whether or
-/// not anybody still listens. Events: `turn:queued`, `turn:started`, `turn:sent`,
-/// `message:started` (with the id of the entry to be), `message:delta`, `message:thinking`, `message:tool_call`, `message:tool_result`,
-/// `session:compaction-start`, `-complete` and `-error`, `turn:warning`, `turn:retrying`,
-/// and at the end `turn:complete`, `turn:stopped` or `turn:failed`.
+/// The message is stored before the model is called. The answer is stored when it ends, even if the
+/// client disconnects. Events: `turn:queued`, `turn:started`, `turn:sent`, `message:started` (with
+/// the id of the answer's entry), `message:delta`, `message:thinking`, `message:tool_call`,
+/// `message:tool_result`, `session:compaction-start`, `-complete` and `-error`, `turn:warning`,
+/// `turn:retrying`, and at the end `turn:complete`, `turn:stopped` or `turn:failed`.
 #[utoipa::path(post, path = "/api/sessions/{id}/turns", tag = "turns", request_body = TurnBody,
     params(CallerSession,
         IfMatch,
         IdempotencyKey),
-    responses((status = 200, description = "What becomes of it, as it becomes so or at the end",
+    responses((status = 200, description = "The turn's events, or its result at the end",
         content((TurnView = "application/json"), (StreamedEvent = "text/event-stream")))))]
 pub(crate) async fn begin(
     State(app): State<App>,
@@ -135,7 +135,7 @@ pub(crate) async fn begin(
 
 fn outcome_response(live: &TurnStream) -> Result<Response, Problem> {
     match live.outcome() {
-        Some(Ok(outcome)) => Ok(Answer(TurnView::from(outcome.clone())).into_response()),
+        Some(Ok(outcome)) => Ok(JsonResponse(TurnView::from(outcome.clone())).into_response()),
         Some(Err(problem)) => Err(problem.clone()),
         None => Err(turn_not_found()),
     }
@@ -144,11 +144,11 @@ fn outcome_response(live: &TurnStream) -> Result<Response, Problem> {
 fn turn_not_found() -> Problem {
     Problem::not_found(
         "turn_not_found",
-        "no such turn is known here any more; what was said and answered is in the entries",
+        "no such turn; finished turns are removed after a while, their messages are in the entries",
     )
 }
 
-/// What somebody heard of a turn before.
+/// Number of events the client has already received, by `Last-Event-ID`.
 fn seen_events(headers: &HeaderMap) -> Result<usize, Problem> {
     let position = crate::events::parse_last_event_id(headers)?;
     Ok(position.map_or(0, |position| {
@@ -156,13 +156,13 @@ fn seen_events(headers: &HeaderMap) -> Result<usize, Problem> {
     }))
 }
 
-/// Listen to the turn under way, or to the last one, from its start
+/// Stream the running turn, or the last one, from its start
 ///
-/// `Last-Event-ID` goes on after that event. Of a turn that another server over the same
-/// store runs, `turn:elsewhere` is told, and `turn:complete` when its answer is kept.
+/// `Last-Event-ID` resumes after that event. If another server on the same store runs the turn, the
+/// stream has `turn:elsewhere`, and `turn:complete` once the answer is stored.
 #[utoipa::path(get, path = "/api/sessions/{id}/turns/current", tag = "turns",
     params(CallerSession,
-        ("Last-Event-ID" = Option<String>, Header, description = "The last event heard")),
+        ("Last-Event-ID" = Option<String>, Header, description = "Id of the last event received")),
     responses((status = 200, body = StreamedEvent, content_type = "text/event-stream")))]
 pub(crate) async fn current(
     State(app): State<App>,
@@ -177,7 +177,7 @@ pub(crate) async fn current(
     elsewhere.await?.ok_or_else(turn_not_found)
 }
 
-/// The id of a turn in the path.
+/// The turn id in the path.
 pub(crate) struct PathTurnId(TurnId);
 
 impl FromRequestParts<App> for PathTurnId {
@@ -189,13 +189,13 @@ impl FromRequestParts<App> for PathTurnId {
     }
 }
 
-/// Listen to a turn, from its start
+/// Stream a turn from its start
 ///
-/// `Last-Event-ID` goes on after that event.
+/// `Last-Event-ID` resumes after that event.
 #[utoipa::path(get, path = "/api/sessions/{id}/turns/{turn}", tag = "turns",
     params(CallerSession,
-        ("turn" = String, Path, description = "The turn"),
-        ("Last-Event-ID" = Option<String>, Header, description = "The last event heard")),
+        ("turn" = String, Path, description = "Turn id"),
+        ("Last-Event-ID" = Option<String>, Header, description = "Id of the last event received")),
     responses((status = 200, body = StreamedEvent, content_type = "text/event-stream")))]
 pub(crate) async fn join(
     State(app): State<App>,
@@ -209,11 +209,11 @@ pub(crate) async fn join(
         .sse_response(seen_events(&headers)?))
 }
 
-/// Stop a turn; what came of the answer is kept
+/// Stop a turn; the partial answer is stored
 #[utoipa::path(delete, path = "/api/sessions/{id}/turns/{turn}", tag = "turns",
     params(CallerSession,
-        ("turn" = String, Path, description = "The turn")),
-    responses((status = 202, description = "It will stop")))]
+        ("turn" = String, Path, description = "Turn id")),
+    responses((status = 202, description = "The turn is being stopped")))]
 pub(crate) async fn stop(
     State(app): State<App>,
     opened: CallerSession,

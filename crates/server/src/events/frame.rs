@@ -1,25 +1,25 @@
-//! One event, written once for all who read it.
+//! One event, encoded once for all its subscribers.
 
 use bytes::Bytes;
 use serde::Serialize;
 use serde_json::value::{RawValue, to_raw_value};
 use throughline::{Body, Change, ChangeKind, Entry, Position, SessionId};
 
-/// The largest entry that is part of its event; larger ones have to be fetched.
+/// Maximum size of an entry included in its event; larger ones must be fetched.
 const MAX_INLINE_ENTRY: usize = 64 * 1024;
 
-/// An event.
+/// An encoded event.
 #[derive(Debug)]
 pub(crate) struct EventFrame {
-    /// Where in the feed it is; none for what is not kept.
+    /// Position in the feed; `None` for transient events.
     pub(crate) position: Option<Position>,
-    /// Its name: `session:updated`.
+    /// Event name, such as `session:updated`.
     pub(crate) name: &'static str,
-    /// What it tells of: `message_added`, or its name again.
+    /// Action, such as `message_added`, or the event name.
     pub(crate) action: String,
-    /// As server-sent events write it.
+    /// Encoded as a server-sent event.
     pub(crate) sse: Bytes,
-    /// As a message of a WebSocket.
+    /// Encoded as a WebSocket message.
     pub(crate) json: String,
 }
 
@@ -31,7 +31,7 @@ struct SocketMessage<'a> {
     data: &'a RawValue,
 }
 
-/// What is told of a change.
+/// Event data of a change.
 #[derive(Serialize)]
 struct ChangeEvent<'a> {
     session: &'a SessionId,
@@ -41,18 +41,18 @@ struct ChangeEvent<'a> {
     seq: Option<throughline::Seq>,
     #[serde(skip_serializing_if = "Option::is_none")]
     entry: Option<&'a RawValue>,
-    /// Whether the entry is too large to be part of this.
+    /// Whether the entry is too large to be included and must be fetched.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     fetch: bool,
 }
 
 impl EventFrame {
-    /// An event that is not kept.
+    /// Creates a transient event, which is not stored.
     pub(crate) fn transient(name: &'static str, data: &impl Serialize) -> Self {
         Self::new(None, name, name.to_owned(), data)
     }
 
-    /// An event at a place in the feed that is no change itself.
+    /// Creates an event at a feed position that is not itself a change.
     pub(crate) fn at_position(
         position: Position,
         name: &'static str,
@@ -61,7 +61,7 @@ impl EventFrame {
         Self::new(Some(position), name, name.to_owned(), data)
     }
 
-    /// The event of a change.
+    /// Creates the event of a change.
     pub(crate) fn from_change(change: &Change) -> Self {
         let mut entry = None;
         let mut seq = None;
@@ -78,9 +78,9 @@ impl EventFrame {
                 seq = Some(stored.seq);
                 match stored.decode() {
                     Ok(decoded) => {
-                        let told = event_name_and_action(&decoded);
+                        let naming = event_name_and_action(&decoded);
                         entry = Some(decoded);
-                        told
+                        naming
                     }
                     Err(_) => (SESSION_UPDATED, "damaged".to_owned()),
                 }
@@ -91,7 +91,7 @@ impl EventFrame {
         let fetch = written
             .as_ref()
             .is_some_and(|raw| raw.get().len() > MAX_INLINE_ENTRY);
-        let told = ChangeEvent {
+        let event = ChangeEvent {
             session: &change.session,
             action: &action,
             position: change.position,
@@ -99,7 +99,7 @@ impl EventFrame {
             entry: written.as_deref().filter(|_| !fetch),
             fetch,
         };
-        Self::new(Some(change.position), name, action.clone(), &told)
+        Self::new(Some(change.position), name, action.clone(), &event)
     }
 
     fn new(
@@ -127,10 +127,10 @@ impl EventFrame {
     }
 }
 
-/// The event of everything that is not named otherwise.
+/// The event for everything without a more specific name.
 const SESSION_UPDATED: &str = "session:updated";
 
-/// What the event of an entry is called, and what it tells of.
+/// The event name and action for an entry.
 fn event_name_and_action(entry: &Entry) -> (&'static str, String) {
     match &entry.body {
         Body::Message(_) => (SESSION_UPDATED, "message_added".to_owned()),

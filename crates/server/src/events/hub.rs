@@ -1,4 +1,4 @@
-//! Hands events to whoever subscribed.
+//! Distributes events to subscribers.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -10,31 +10,30 @@ use tokio::sync::{Notify, broadcast, watch};
 
 use super::EventFrame;
 
-/// How often the feed is looked at for what other processes append, where the store is not
-/// told of it.
+/// How often the feed is polled for changes by other processes, if the store does not notify.
 const POLL_INTERVAL: Duration = Duration::from_millis(200);
 /// Changes read at a time.
 const PAGE_SIZE: usize = 512;
-/// Events a reader may be behind before it has to read on from the store.
+/// Events a subscriber may lag before it has to catch up from the store.
 const CHANNEL_CAPACITY: usize = 1_024;
 
-/// What somebody wants to hear of.
+/// What a subscriber listens to.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Topic {
     Owner(Owner),
     Session(SessionRef),
 }
 
-/// Hands events to whoever subscribed. Cheap to clone.
+/// Distributes events to subscribers. Cheap to clone.
 #[derive(Clone, Debug)]
 pub(crate) struct EventHub(Arc<Inner>);
 
 #[derive(Debug)]
 struct Inner {
     topics: Mutex<HashMap<Topic, broadcast::Sender<Arc<EventFrame>>>>,
-    /// Everything up to here has been handed out.
+    /// Feed position up to which events have been published.
     published_to: AtomicU64,
-    /// Whether the feed is being read: it is not while nobody listens.
+    /// Whether the feed is being read; it is not while there are no subscribers.
     awake: watch::Sender<bool>,
     wake: Arc<Notify>,
     closed: watch::Sender<bool>,
@@ -42,13 +41,13 @@ struct Inner {
 
 impl Drop for Inner {
     fn drop(&mut self) {
-        // The feeder finds nobody left and ends.
+        // The feed reader finds the hub gone and ends.
         self.wake.notify_one();
     }
 }
 
 impl EventHub {
-    /// Starts reading the feed of a store.
+    /// Starts reading the store's feed.
     pub(crate) fn start(tl: Throughline) -> Self {
         let wake = Arc::new(Notify::new());
         let hub = Self(Arc::new(Inner {
@@ -62,33 +61,33 @@ impl EventHub {
         hub
     }
 
-    /// Something was appended here.
+    /// Signals that this process appended something.
     pub(crate) fn wake(&self) {
         self.0.wake.notify_one();
     }
 
-    /// No more events: whoever listens is told.
+    /// Closes the hub; subscribers receive the end of their stream.
     pub(crate) fn close(&self) {
         self.0.closed.send_replace(true);
         self.0.topics().clear();
     }
 
-    /// Resolves once there are no more events.
+    /// Resolves once the hub is closed.
     pub(crate) fn closed(&self) -> impl Future<Output = ()> + Send + 'static {
         let mut closed = self.0.closed.subscribe();
         async move {
-            // An error means that the hub is gone, which comes to the same.
+            // An error means that the hub was dropped, which is equivalent.
             let _ = closed.wait_for(|closed| *closed).await;
         }
     }
 
-    /// Everything up to here has been handed out.
+    /// Feed position up to which events have been published.
     pub(super) fn published_to(&self) -> Position {
         Position(self.0.published_to.load(Ordering::Acquire))
     }
 
-    /// Listens. From when this returns on, everything new is handed out; whatever came
-    /// before is in the store.
+    /// Subscribes to a topic. Every change from the moment this returns is delivered; earlier ones
+    /// are in the store.
     pub(super) async fn subscribe(&self, topic: &Topic) -> broadcast::Receiver<Arc<EventFrame>> {
         let receiver = {
             let mut topics = self.0.topics();
@@ -102,8 +101,8 @@ impl EventHub {
         receiver
     }
 
-    /// Listens for the next event of an owner's, from when this returns on. What it gives
-    /// resolves to `false` where there will be none any more.
+    /// Subscribes to the next event of an owner, from the moment this returns. The inner future
+    /// resolves to `false` if there will be no more events.
     pub(crate) async fn next_event(
         &self,
         owner: &Owner,
@@ -112,7 +111,7 @@ impl EventHub {
         async move { !matches!(heard.recv().await, Err(broadcast::error::RecvError::Closed)) }
     }
 
-    /// Tells of something that is not kept.
+    /// Publishes a transient event, which is not stored.
     pub(crate) fn publish_transient(
         &self,
         session: &SessionRef,
@@ -148,7 +147,7 @@ impl Inner {
 
     fn send(&self, owner: &Owner, session: &SessionId, frame: &Arc<EventFrame>) {
         for listener in self.senders(owner, session) {
-            // Nobody left there is no failure.
+            // Having no subscribers is not an error.
             let _ = listener.send(Arc::clone(frame));
         }
     }
@@ -164,8 +163,8 @@ impl Inner {
         }
     }
 
-    /// Goes to sleep where nobody listens; tells whether it did. Under the lock, so that
-    /// whoever comes meanwhile finds out.
+    /// Stops reading the feed if there are no subscribers, and returns whether it did. Runs under
+    /// the lock, so that a concurrent subscriber is noticed.
     fn sleep_if_idle(&self) -> bool {
         let mut topics = self.topics();
         topics.retain(|_, sender| sender.receiver_count() > 0);
@@ -176,7 +175,7 @@ impl Inner {
     }
 }
 
-/// Reads the feed for as long as there is a hub.
+/// Reads the feed for as long as the hub exists.
 async fn run_feed_reader(hub: Weak<Inner>, wake: Arc<Notify>, tl: Throughline) {
     let mut read_to: Option<Position> = None;
     loop {
@@ -198,7 +197,7 @@ async fn run_feed_reader(hub: Weak<Inner>, wake: Arc<Notify>, tl: Throughline) {
                     continue;
                 }
             }
-            Err(error) => tracing::error!(%error, "events cannot be read"),
+            Err(error) => tracing::error!(%error, "cannot read events"),
         }
         drop(inner);
         tokio::select! {
@@ -208,25 +207,25 @@ async fn run_feed_reader(hub: Weak<Inner>, wake: Arc<Notify>, tl: Throughline) {
     }
 }
 
-/// Waits until there may be something to read that this process did not append.
+/// Waits until there may be changes that this process did not append.
 async fn wait_for_changes(tl: &Throughline, read_to: Option<Position>) {
-    // Without a position, nothing could be read just now.
-    let told = match read_to {
+    // Without a position, the last read failed.
+    let waited = match read_to {
         Some(after) => tl.store().wait_for_change(after).await,
         None => Ok(false),
     };
-    match told {
+    match waited {
         Ok(true) => {}
         Ok(false) => tokio::time::sleep(POLL_INTERVAL).await,
         Err(error) => {
-            tracing::error!(%error, "whether there are events is not known");
+            tracing::error!(%error, "cannot check for new events");
             tokio::time::sleep(POLL_INTERVAL).await;
         }
     }
 }
 
-/// Hands out what is new; tells how far it came and whether there is more. The first time
-/// it only finds out where it is.
+/// Publishes new changes; returns how far it got and whether there are more. The first call only
+/// determines the current position.
 async fn publish_new_changes(
     inner: &Inner,
     tl: &Throughline,
@@ -242,9 +241,9 @@ async fn publish_new_changes(
     if changes.is_empty() {
         let last = tl.store().last_position().await?;
         if last < after {
-            // A backup was restored: positions are given out again. Whoever listens comes back
-            // with a position that is no longer there, and is told to start over.
-            tracing::warn!(%after, %last, "the store has moved back; event streams are ended");
+            // A backup was restored and positions are reused. Subscribers reconnect with a position
+            // that no longer exists, and receive a `reset`.
+            tracing::warn!(%after, %last, "the store was restored to an earlier state; closing event streams");
             inner.topics().clear();
             return Ok((last, false));
         }

@@ -1,14 +1,13 @@
-//! What happens, as it happens.
+//! Live change events.
 //!
-//! Every change in the store is an event, and its position in the feed is the event's
-//! id. One task reads the feed, woken by what is appended here and looking now and then
-//! for what others append; the [`Hub`] hands events to whoever subscribed. A reader that
-//! comes back, or cannot keep up, reads on from the store, so that nothing is skipped;
-//! one too far behind for that is told so.
+//! Every change in the store is an event whose id is its position in the feed. One task reads the
+//! feed, woken by local appends and polling for those of other processes; the [`EventHub`]
+//! distributes events to subscribers. A subscriber that reconnects or lags catches up from the
+//! store, so that nothing is skipped; one that is too far behind receives a `reset`.
 //!
-//! What passes and is not kept (pieces of an answer, a compaction's start) has no id.
+//! Transient events (answer deltas, the start of a compaction) are not stored and have no id.
 //!
-//! Invariant: nobody waits for a reader.
+//! Invariant: a slow subscriber never blocks publishing.
 
 mod frame;
 mod hub;

@@ -1,4 +1,4 @@
-//! Events as server-sent events.
+//! Server-sent event streams.
 
 use std::time::Duration;
 
@@ -12,10 +12,10 @@ use throughline::Position;
 use super::Subscription;
 use crate::{App, Problem};
 
-/// How often something is sent where nothing happens, so that nobody in between gives up.
+/// How often a keep-alive is sent on an idle stream, so that proxies do not close it.
 pub(crate) const KEEP_ALIVE_INTERVAL: Duration = Duration::from_secs(15);
 
-/// What a reader heard last, as a browser tells when it comes back.
+/// Parses the `Last-Event-ID` header that a reconnecting client sends.
 pub(crate) fn parse_last_event_id(headers: &HeaderMap) -> Result<Option<Position>, Problem> {
     let Some(value) = headers.get("last-event-id") else {
         return Ok(None);
@@ -28,12 +28,12 @@ pub(crate) fn parse_last_event_id(headers: &HeaderMap) -> Result<Option<Position
     number.map_err(|_| {
         Problem::bad_request(
             "bad_last_event_id",
-            "Last-Event-ID is the id of an event, which is a number",
+            "Last-Event-ID must be an event id, which is a number",
         )
     })
 }
 
-/// Everything a reader is told, for as long as it reads.
+/// Streams a subscription for as long as the client reads.
 pub(crate) fn subscription_response(app: &App, subscription: Subscription) -> Response {
     let closed = Box::pin(app.hub.closed());
     let first = Bytes::from_static(b"retry: 1000\n\n");
@@ -47,7 +47,7 @@ pub(crate) fn subscription_response(app: &App, subscription: Subscription) -> Re
             () = &mut closed => return None,
             frame = subscription.next() => frame?.sse.clone(),
             () = tokio::time::sleep(KEEP_ALIVE_INTERVAL) => match subscription.advance_idle() {
-                // Moves the reader on without an event, so that it resumes from here.
+                // Advances the client's position without an event, so that it resumes from here.
                 Some(position) => format!("id: {position}\n\n").into(),
                 None => Bytes::from_static(b":\n\n"),
             },
@@ -60,7 +60,7 @@ pub(crate) fn subscription_response(app: &App, subscription: Subscription) -> Re
     )))
 }
 
-/// An answer that is a stream of events.
+/// A response that is an event stream.
 pub(crate) fn event_stream_response(body: Body) -> Response {
     let mut response = Response::new(body);
     let headers = response.headers_mut();
@@ -68,7 +68,7 @@ pub(crate) fn event_stream_response(body: Body) -> Response {
         header::CONTENT_TYPE,
         HeaderValue::from_static("text/event-stream; charset=utf-8"),
     );
-    // Proxies must not gather what should arrive now.
+    // Proxies must not buffer the stream.
     headers.insert("x-accel-buffering", HeaderValue::from_static("no"));
     response
 }

@@ -1,4 +1,4 @@
-//! One reader of events.
+//! An event subscription: catches up from the store, then follows the hub.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -15,18 +15,18 @@ use crate::{App, Problem};
 /// Changes read at a time.
 const PAGE_SIZE: usize = 512;
 
-/// What a reader wants to hear of.
+/// Which events a subscriber receives.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct EventFilter {
-    /// Only of this session.
+    /// Only events of this session.
     pub(crate) session: Option<SessionId>,
-    /// Only events of these names or actions; all, where there are none.
+    /// Only events with these names or actions; all if empty.
     pub(crate) kinds: Vec<String>,
-    /// What the reader heard last; from now on, where there is nothing.
+    /// The last event received; new events only if `None`.
     pub(crate) after: Option<Position>,
 }
 
-/// One reader of events.
+/// An event subscription.
 #[derive(Debug)]
 pub(crate) struct Subscription {
     app: App,
@@ -34,28 +34,28 @@ pub(crate) struct Subscription {
     filter: EventFilter,
     hub: EventHub,
     receiver: broadcast::Receiver<Arc<EventFrame>>,
-    /// Everything up to here was told or did not matter.
+    /// Position up to which everything was delivered or filtered out.
     read_to: Position,
-    /// Whether the store has more than was told.
+    /// Whether the store has changes that were not delivered yet.
     catching_up: bool,
     pending: VecDeque<Arc<EventFrame>>,
 }
 
 impl Subscription {
-    /// Starts to listen. The first frame says where in the feed the reader is.
+    /// Starts a subscription. The first frame contains the current position in the feed.
     pub(crate) async fn start(
         app: &App,
         tl: &Throughline,
-        wanted: EventFilter,
+        filter: EventFilter,
     ) -> Result<Self, Problem> {
-        let topic = match &wanted.session {
+        let topic = match &filter.session {
             Some(session) => Topic::Session(tl.owner().session(session)),
             None => Topic::Owner(tl.owner().clone()),
         };
         let receiver = app.hub.subscribe(&topic).await;
         let last = tl.store().last_position().await?;
         let mut waiting = VecDeque::new();
-        let read_to = match wanted.after {
+        let read_to = match filter.after {
             Some(after) if after <= last && last.0 - after.0 <= app.limits().event_lag => after,
             Some(after) => {
                 app.metrics.lagged_subscribers.inc();
@@ -73,7 +73,7 @@ impl Subscription {
         Ok(Self {
             app: app.clone(),
             tl: tl.clone(),
-            filter: wanted,
+            filter,
             hub: app.hub.clone(),
             receiver,
             read_to,
@@ -82,7 +82,7 @@ impl Subscription {
         })
     }
 
-    /// The next event; none once there will be no more.
+    /// Returns the next event; `None` once there will be no more.
     pub(crate) async fn next(&mut self) -> Option<Arc<EventFrame>> {
         loop {
             if let Some(frame) = self.pending.pop_front() {
@@ -90,7 +90,7 @@ impl Subscription {
             }
             if self.catching_up {
                 if let Err(error) = self.read_next_page().await {
-                    tracing::error!(%error, "events cannot be read");
+                    tracing::error!(%error, "cannot read events");
                     return None;
                 }
                 continue;
@@ -108,17 +108,19 @@ impl Subscription {
                     }
                 }
                 Err(RecvError::Lagged(skipped)) => {
-                    // What is kept is read from the store; what is not is gone, and said so.
+                    // Missed changes are read from the store; missed transient events are lost and
+                    // reported so.
                     self.catching_up = true;
-                    let told = json!({"skipped": skipped, "position": self.read_to});
-                    return Some(Arc::new(EventFrame::transient("lagged", &told)));
+                    let data = json!({"skipped": skipped, "position": self.read_to});
+                    return Some(Arc::new(EventFrame::transient("lagged", &data)));
                 }
                 Err(RecvError::Closed) => return None,
             }
         }
     }
 
-    /// How far the reader has come without hearing of it; none while it is still behind.
+    /// Advances past events that were filtered out; returns the new position, or `None` while
+    /// catching up.
     pub(crate) fn advance_idle(&mut self) -> Option<Position> {
         let handed = self.hub.published_to();
         if self.catching_up || !self.pending.is_empty() || !self.receiver.is_empty() {
@@ -171,10 +173,10 @@ impl Drop for Subscription {
     }
 }
 
-/// The reader is too far behind: what is between has to be fetched, and is not skipped
-/// silently.
+/// The event for a subscriber that is too far behind. It must refetch what it missed; nothing is
+/// skipped silently.
 fn reset_frame(from: Position, to: Position) -> EventFrame {
-    let why = "too far behind to be told everything: list again, and go on from here";
+    let why = "too far behind to resume: reload, and continue from this id";
     EventFrame::at_position(
         to,
         "reset",

@@ -1,4 +1,4 @@
-//! The same events over a WebSocket, a message each: `{"id", "event", "data"}`.
+//! Events over a WebSocket, one message per event: `{"id", "event", "data"}`.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,12 +9,12 @@ use super::Subscription;
 use crate::App;
 use crate::guard::StreamSlot;
 
-/// How often a sign of life is asked for.
+/// How often a ping is sent.
 const PING_INTERVAL: Duration = Duration::from_secs(30);
-/// How long the other side may take to be told that it is over.
+/// How long sending the close message may take.
 const CLOSE_TIMEOUT: Duration = Duration::from_millis(400);
 
-/// Tells everything until the other side leaves, or may no longer listen.
+/// Sends events until the client disconnects or its access ends.
 pub(crate) async fn serve_websocket(
     app: App,
     mut subscription: Subscription,
@@ -24,7 +24,7 @@ pub(crate) async fn serve_websocket(
     let mut closed = Box::pin(app.hub.closed());
     let mut ended = Box::pin(slot.watch.ended());
     let farewell = loop {
-        let said = tokio::select! {
+        let message = tokio::select! {
             biased;
             () = &mut closed => break None,
             end = &mut ended => break Some(CloseFrame {
@@ -32,7 +32,7 @@ pub(crate) async fn serve_websocket(
                 reason: format!("unauthorized: {}", end.detail()).into(),
             }),
             heard = socket.recv() => match heard {
-                // Nothing is asked over this channel; a reader that leaves says so.
+                // Incoming messages are ignored, except for a close.
                 Some(Ok(Message::Close(_)) | Err(_)) | None => return,
                 Some(Ok(_)) => continue,
             },
@@ -44,8 +44,8 @@ pub(crate) async fn serve_websocket(
         };
         let sent = tokio::select! {
             biased;
-            sent = socket.send(said) => sent,
-            // Whoever does not read what they get cannot hold on to it that way.
+            sent = socket.send(message) => sent,
+            // A client that does not read must not keep the connection open beyond its access.
             _ = &mut ended => return,
         };
         if sent.is_err() {

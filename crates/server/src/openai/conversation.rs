@@ -1,7 +1,7 @@
-//! The items of a session, found and paged.
+//! Finds and pages the items of a conversation.
 //!
-//! Only what the model may see is an item of the conversation. Reading a page costs what
-//! is on it, not what is in the session.
+//! Only what the model may see is an item of the conversation. The cost of reading a page depends
+//! on the page, not on the length of the session.
 
 use axum::extract::FromRequestParts;
 use axum::http::request::Parts;
@@ -12,12 +12,12 @@ use super::{OpenAiError, id};
 use crate::extract::path_param;
 use crate::{App, Caller};
 
-/// How many entries are read at once.
+/// Entries read at a time.
 const PAGE_SIZE: usize = 128;
-/// How far back an item is looked for whose id does not tell its entry.
+/// How many entries are searched for an item whose id does not contain its entry.
 const MAX_SCANNED_ENTRIES: u64 = 4_096;
 
-/// The conversation in the path, which exists and is the caller's.
+/// The conversation in the path, which exists and belongs to the caller.
 #[derive(Clone, Debug)]
 pub(super) struct Conversation {
     pub(super) caller: Caller,
@@ -26,12 +26,12 @@ pub(super) struct Conversation {
 }
 
 impl Conversation {
-    /// The conversation of this id.
+    /// Opens the conversation with this id.
     pub(super) async fn open(caller: Caller, conversation: &str) -> Result<Self, OpenAiError> {
         for id in id::candidate_sessions(conversation) {
             let session = caller.tl.session_unchecked(&id);
             match session.record().await {
-                // The program's own sessions are no conversations of anybody's.
+                // Internal sessions are not conversations.
                 Ok(record) if record.info.is_internal() => {}
                 Ok(record) => {
                     return Ok(Self {
@@ -49,7 +49,7 @@ impl Conversation {
         Err(OpenAiError::conversation_not_found(conversation))
     }
 
-    /// Refuses while an answer is under way, which would come after what is added now.
+    /// Refuses while a turn is running: its answer would come after what is added now.
     pub(super) fn check_unlocked(&self, app: &App) -> Result<(), OpenAiError> {
         let turn = app.turns.find(self.session.reference(), None);
         match turn.filter(|turn| turn.outcome().is_none()) {
@@ -58,7 +58,7 @@ impl Conversation {
         }
     }
 
-    /// The items an entry comes as; none where it is out of sight.
+    /// Returns the items of an entry; none if it is not visible.
     pub(super) async fn items_of(&self, entry: &Entry) -> Result<Vec<Item>, OpenAiError> {
         if !self.record.state.is_visible(entry.seq) {
             return Ok(Vec::new());
@@ -66,7 +66,7 @@ impl Conversation {
         items_of_entry(&self.caller.tl, self.session.id(), entry).await
     }
 
-    /// The entry that an item is of, with all items of it and which of them it is.
+    /// Finds the entry of an item, with all items of that entry and the item's index.
     pub(super) async fn find(&self, item: &str) -> Result<Option<LocatedItem>, OpenAiError> {
         let mut ids = vec![EntryId::from_external(self.session.id(), item)];
         ids.extend(id::parse_item(item));
@@ -82,7 +82,7 @@ impl Conversation {
                 return Ok(Some(found));
             }
         }
-        // Ids that providers gave, within larger answers.
+        // Ids assigned by providers, within larger answers.
         let mut to = self.record.info.head;
         let last = Seq(to.0.saturating_sub(MAX_SCANNED_ENTRIES));
         while to > last {
@@ -117,7 +117,7 @@ impl Conversation {
         }))
     }
 
-    /// Where these entries are, in the session or in those it was forked from.
+    /// Finds the positions of these entries, in the session or in those it was forked from.
     pub(super) async fn locate_entries(&self, ids: &[EntryId]) -> Result<Vec<Seq>, OpenAiError> {
         let mut seqs = Vec::new();
         let mut session = self.session.clone();
@@ -127,7 +127,7 @@ impl Conversation {
             let store = self.caller.tl.store();
             let found = match store.locate(session.reference(), ids).await {
                 Ok(found) => found,
-                // Removed since; what it shared is still there, and is looked for there.
+                // The origin was deleted; entries shared with it are found in this session.
                 Err(StoreError::NoSuchSession(_) | StoreError::InTrash(_)) => return Ok(seqs),
                 Err(error) => return Err(error.into()),
             };
@@ -142,13 +142,13 @@ impl Conversation {
             upto = upto.min(at);
             session = session.other_session(&origin);
             lineage = match session.header().await {
-                Ok(birth) => birth.lineage,
+                Ok(header) => header.lineage,
                 Err(_) => return Ok(seqs),
             };
         }
     }
 
-    /// One page of items after one of them, in either order; and whether there are more.
+    /// Reads one page of items after a given item, in either order; returns whether there are more.
     pub(super) async fn read_page(
         &self,
         order: Order,
@@ -199,7 +199,7 @@ impl Conversation {
         Ok((items, more))
     }
 
-    /// Whether nothing was said after an entry.
+    /// Returns whether no message follows an entry.
     pub(super) async fn is_last(&self, seq: Seq) -> Result<bool, OpenAiError> {
         let mut next = seq.next();
         loop {
@@ -226,13 +226,13 @@ impl FromRequestParts<App> for Conversation {
     }
 }
 
-/// An item, in its entry.
+/// An item and its entry.
 #[derive(Debug)]
 pub(super) struct LocatedItem {
     pub(super) entry: Entry,
     /// All items of the entry.
     pub(super) items: Vec<Item>,
-    /// Which of them it is.
+    /// Index of the item among them.
     pub(super) index: usize,
 }
 
@@ -242,29 +242,32 @@ impl LocatedItem {
     }
 }
 
-/// Which way a listing goes.
+/// Sort order of a listing.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Order {
     /// Oldest first.
     Asc,
-    /// Latest first.
+    /// Newest first.
     #[default]
     Desc,
 }
 
 impl Order {
-    /// What was asked for.
+    /// Parses the `order` parameter.
     pub(super) fn parse(text: Option<&str>) -> Result<Self, OpenAiError> {
         match text {
             None => Ok(Self::default()),
             Some("asc") => Ok(Self::Asc),
             Some("desc") => Ok(Self::Desc),
-            Some(_) => Err(OpenAiError::invalid_param("order", "order is asc or desc")),
+            Some(_) => Err(OpenAiError::invalid_param(
+                "order",
+                "order must be asc or desc",
+            )),
         }
     }
 }
 
-/// How many are on a page: 20 where nobody says.
+/// Parses the `limit` parameter; 20 by default.
 pub(super) fn parse_limit(asked: Option<&str>) -> Result<usize, OpenAiError> {
     const USUAL: usize = 20;
     const MOST: usize = 100;
@@ -273,7 +276,7 @@ pub(super) fn parse_limit(asked: Option<&str>) -> Result<usize, OpenAiError> {
         Some(Ok(limit)) if (1..=MOST).contains(&limit) => Ok(limit),
         Some(_) => Err(OpenAiError::invalid_param(
             "limit",
-            "limit is a number from 1 to 100",
+            "limit must be a number from 1 to 100",
         )),
     }
 }

@@ -1,6 +1,6 @@
-//! Conversations: made, looked at, noted about, listed and thrown away.
+//! Conversations API: create, retrieve, update, list and delete conversations.
 
-use axum::Json as Answer;
+use axum::Json as JsonResponse;
 use axum::extract::State;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
@@ -10,10 +10,10 @@ use super::conversation::{Conversation, parse_limit};
 use super::items::MAX_ADDED_ITEMS;
 use super::metadata::{Metadata, or_empty};
 use super::{OpenAiError, id, items};
-use crate::extract::{Json as Sent, OptionalJson, Query};
+use crate::extract::{Json as JsonBody, OptionalJson, Query};
 use crate::{App, Caller};
 
-/// What a conversation starts with.
+/// Request body for creating a conversation.
 #[derive(Debug, Default, Deserialize)]
 pub(super) struct CreateConversationBody {
     items: Option<Vec<Json>>,
@@ -21,12 +21,12 @@ pub(super) struct CreateConversationBody {
     metadata: Map<String, Value>,
 }
 
-/// Makes a conversation.
+/// Creates a conversation.
 pub(super) async fn create(
     State(app): State<App>,
     caller: Caller,
     OptionalJson(body): OptionalJson<CreateConversationBody>,
-) -> Result<Answer<Value>, OpenAiError> {
+) -> Result<JsonResponse<Value>, OpenAiError> {
     let metadata = Metadata::parse(body.metadata)?;
     let items = items::parse_items(&body.items.unwrap_or_default(), "items", MAX_ADDED_ITEMS)?;
     for item in &items {
@@ -49,60 +49,62 @@ pub(super) async fn create(
     }
     app.hub.wake();
     let record = session.record().await?;
-    Ok(Answer(conversation_view(&record.info, metadata)))
+    Ok(JsonResponse(conversation_view(&record.info, metadata)))
 }
 
-/// A conversation as it is told.
-pub(super) fn conversation_view(card: &SessionInfo, metadata: Metadata) -> Value {
+/// JSON representation of a conversation.
+pub(super) fn conversation_view(info: &SessionInfo, metadata: Metadata) -> Value {
     json!({
-        "id": id::conversation(&card.id),
+        "id": id::conversation(&info.id),
         "object": "conversation",
-        "created_at": card.created_at.as_second(),
+        "created_at": info.created_at.as_second(),
         "metadata": metadata.into_value(),
     })
 }
 
 impl Conversation {
-    /// It, as it is told.
+    /// JSON representation of this conversation.
     pub(super) async fn view(&self) -> Result<Value, OpenAiError> {
         let metadata = Metadata::load(&self.session, &self.record).await?;
         Ok(conversation_view(&self.record.info, metadata))
     }
 }
 
-/// Looks at a conversation.
-pub(super) async fn retrieve(conversation: Conversation) -> Result<Answer<Value>, OpenAiError> {
-    conversation.view().await.map(Answer)
+/// Returns a conversation.
+pub(super) async fn retrieve(
+    conversation: Conversation,
+) -> Result<JsonResponse<Value>, OpenAiError> {
+    conversation.view().await.map(JsonResponse)
 }
 
-/// What to note about a conversation.
+/// Request body for updating a conversation.
 #[derive(Debug, Deserialize)]
 pub(super) struct UpdateConversationBody {
     #[serde(deserialize_with = "or_empty")]
     metadata: Map<String, Value>,
 }
 
-/// Replaces what is noted about a conversation.
+/// Replaces the metadata of a conversation.
 pub(super) async fn update(
     conversation: Conversation,
-    Sent(body): Sent<UpdateConversationBody>,
-) -> Result<Answer<Value>, OpenAiError> {
+    JsonBody(body): JsonBody<UpdateConversationBody>,
+) -> Result<JsonResponse<Value>, OpenAiError> {
     let metadata = Metadata::parse(body.metadata)?;
     conversation
         .session
         .append(metadata.to_entry_body())
         .await?;
-    Ok(Answer(conversation_view(
+    Ok(JsonResponse(conversation_view(
         &conversation.record.info,
         metadata,
     )))
 }
 
-/// Puts a conversation into the trash.
-pub(super) async fn delete(conversation: Conversation) -> Result<Answer<Value>, OpenAiError> {
+/// Moves a conversation to the trash.
+pub(super) async fn delete(conversation: Conversation) -> Result<JsonResponse<Value>, OpenAiError> {
     let session = conversation.session.id();
     conversation.caller.tl.trash(session).await?;
-    Ok(Answer(json!({
+    Ok(JsonResponse(json!({
         "id": id::conversation(session),
         "object": "conversation.deleted",
         "deleted": true,
@@ -116,11 +118,11 @@ pub(super) struct ListQuery {
     limit: Option<String>,
 }
 
-/// The caller's sessions as conversations, latest activity first.
+/// Lists the caller's sessions as conversations, latest activity first.
 pub(super) async fn list(
     caller: Caller,
     Query(query): Query<ListQuery>,
-) -> Result<Answer<Value>, OpenAiError> {
+) -> Result<JsonResponse<Value>, OpenAiError> {
     let limit = parse_limit(query.limit.as_deref())?;
     let after = match &query.after {
         None => None,
@@ -132,18 +134,18 @@ pub(super) async fn list(
     let filter = SessionFilter::default();
     let page = caller.tl.list(&filter, after.as_ref(), limit).await?;
     let mut data = Vec::with_capacity(page.items.len());
-    for card in &page.items {
-        let session = caller.tl.session_unchecked(&card.id);
-        // Thrown away since it was listed: then it is not there.
+    for info in &page.items {
+        let session = caller.tl.session_unchecked(&info.id);
+        // Skip sessions that were deleted since they were listed.
         let Ok(record) = session.record().await else {
             continue;
         };
         data.push(conversation_view(
-            card,
+            info,
             Metadata::load(&session, &record).await?,
         ));
     }
-    Ok(Answer(json!({
+    Ok(JsonResponse(json!({
         "object": "list",
         "first_id": data.first().map(|first| first["id"].clone()),
         "last_id": data.last().map(|last| last["id"].clone()),

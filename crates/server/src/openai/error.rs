@@ -1,4 +1,4 @@
-//! What went wrong, as OpenAI's clients expect it.
+//! Errors in the format that OpenAI clients expect.
 
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
@@ -6,17 +6,17 @@ use serde_json::json;
 
 use crate::Problem;
 
-/// A problem, and the member of the request it is about.
+/// A problem, and the request parameter it is about.
 #[derive(Clone, Debug)]
 pub(crate) struct OpenAiError {
     problem: Box<Problem>,
     param: Option<String>,
-    /// Whether what was sent is kept, so that sending it again would say it twice.
+    /// Whether the input was stored, so that sending it again would duplicate it.
     input_stored: bool,
 }
 
 impl OpenAiError {
-    /// Something in the request makes no sense.
+    /// A request parameter is invalid.
     pub(super) fn invalid_param(param: impl Into<String>, detail: impl Into<String>) -> Self {
         Self {
             problem: Box::new(Problem::bad_request("invalid_value", detail)),
@@ -25,7 +25,7 @@ impl OpenAiError {
         }
     }
 
-    /// Something that the server cannot do.
+    /// A request parameter asks for something the server does not support.
     pub(super) fn unsupported_param(param: &str, detail: impl Into<String>) -> Self {
         Self {
             problem: Box::new(Problem::bad_request("unsupported_parameter", detail)),
@@ -34,9 +34,10 @@ impl OpenAiError {
         }
     }
 
-    /// A turn is under way in the conversation.
+    /// A turn is running in the conversation.
     pub(super) fn conversation_locked() -> Self {
-        let detail = "an answer is under way in this conversation; try again when it is there";
+        let detail =
+            "a response is in progress in this conversation; try again when it has finished";
         Self {
             problem: Box::new(Problem::bad_request("conversation_locked", detail)),
             param: Some("conversation".to_owned()),
@@ -44,33 +45,33 @@ impl OpenAiError {
         }
     }
 
-    /// There is no such conversation, or it is somebody else's.
+    /// The conversation does not exist or belongs to another owner.
     pub(super) fn conversation_not_found(id: &str) -> Self {
         let detail = format!("Conversation with id '{id}' not found.");
         Problem::not_found("conversation_not_found", detail).into()
     }
 
-    /// There is no such item in the conversation.
+    /// The item does not exist in the conversation.
     pub(super) fn item_not_found(id: &str) -> Self {
         let detail = format!("Item with id '{id}' not found in this conversation.");
         Problem::not_found("item_not_found", detail).into()
     }
 
-    /// There is no such model.
+    /// The model does not exist.
     pub(super) fn model_not_found(id: &str) -> Self {
-        let detail = format!("The model '{id}' does not exist here.");
+        let detail = format!("The model '{id}' does not exist.");
         Problem::not_found("model_not_found", detail).into()
     }
 
-    /// There is no such response.
+    /// The response does not exist.
     pub(super) fn response_not_found(id: &str) -> Self {
         let detail = format!(
-            "Response with id '{id}' not found. Those made with \"store\": false are not kept."
+            "Response with id '{id}' not found. Responses created with \"store\": false are not stored."
         );
         Problem::not_found("response_not_found", detail).into()
     }
 
-    /// The same, after what was sent has been kept.
+    /// Marks that the input was stored before the error occurred.
     #[must_use]
     pub(super) fn after_storing_input(self) -> Self {
         Self {
@@ -79,7 +80,7 @@ impl OpenAiError {
         }
     }
 
-    /// What went wrong, for people.
+    /// The error message.
     pub(super) fn message(&self) -> &str {
         &self.problem.detail
     }
@@ -105,7 +106,7 @@ impl From<Problem> for OpenAiError {
             | "too_many_bytes" => problem.code = "rate_limit_exceeded",
             _ => {}
         }
-        // What cannot be done as asked is a bad request there.
+        // OpenAI uses 400 where the native API uses 422.
         if problem.status == StatusCode::UNPROCESSABLE_ENTITY {
             problem.status = StatusCode::BAD_REQUEST;
         }
@@ -129,7 +130,7 @@ impl From<throughline::StoreError> for OpenAiError {
     }
 }
 
-/// What kind of error a status is.
+/// The OpenAI error type of a status.
 fn error_type(status: StatusCode) -> &'static str {
     match status {
         StatusCode::TOO_MANY_REQUESTS => "rate_limit_error",
@@ -165,7 +166,7 @@ impl IntoResponse for OpenAiError {
             let realm = HeaderValue::from_static("Bearer realm=\"throughline\"");
             headers.insert(header::WWW_AUTHENTICATE, realm);
         }
-        // Left alone, clients send again what conflicts, and what was kept.
+        // By default, clients retry conflicts and input that was already stored.
         if self.input_stored || status == StatusCode::CONFLICT {
             headers.insert("x-should-retry", HeaderValue::from_static("false"));
         }

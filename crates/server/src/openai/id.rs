@@ -1,22 +1,21 @@
-//! What conversations, items and responses are called, and what that says of sessions
-//! and entries.
+//! Maps ids of conversations, items and responses to sessions and entries.
 
 use throughline::{EntryId, SessionId};
 
-/// What a session is called as a conversation.
+/// The conversation id of a session.
 pub(super) fn conversation(session: &SessionId) -> String {
     format!("conv_{session}")
 }
 
-/// The sessions that a conversation's id may mean, the likeliest first: a session may be
-/// called by its own id too, and an imported one may have an id of this kind itself.
+/// The sessions a conversation id may refer to, likeliest first: a session may also be named by its
+/// own id, and an imported session's id may have the same form.
 pub(super) fn candidate_sessions(conversation: &str) -> Vec<SessionId> {
     let stripped = conversation.strip_prefix("conv_");
     let ids = stripped.into_iter().chain([conversation]);
     ids.filter_map(|id| id.parse().ok()).collect()
 }
 
-/// What the ids of items of a type begin with.
+/// The id prefix for items of a type.
 pub(super) fn prefix(kind: &str) -> &str {
     match kind {
         "message" => "msg",
@@ -40,7 +39,7 @@ pub(super) fn prefix(kind: &str) -> &str {
     }
 }
 
-/// The id of an item: the `nth` with this prefix that an entry comes as.
+/// The id of an item: the `nth` item with this prefix in an entry.
 pub(super) fn item(prefix: &str, entry: &EntryId, nth: usize) -> String {
     let hex = hex(entry);
     match nth {
@@ -49,22 +48,22 @@ pub(super) fn item(prefix: &str, entry: &EntryId, nth: usize) -> String {
     }
 }
 
-/// The entry that an item's id was made from, if it was made here.
+/// Parses the entry id from an item id that was generated here.
 pub(super) fn parse_item(item: &str) -> Option<EntryId> {
     let (_, rest) = item.split_once('_')?;
     let hex = rest.split('_').next()?;
     parse_hex(hex)
 }
 
-/// Whether an id that came with an item can be kept.
+/// Returns whether an id supplied with an item can be stored.
 pub(super) fn is_storable(id: &str) -> bool {
-    // The client for agents calls what has no id so.
+    // OpenAI's agents package uses this for an item without an id.
     const NO_ID: &str = "__fake_id__";
     let fit = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
     !id.is_empty() && id.len() <= 128 && id != NO_ID && id.chars().all(fit)
 }
 
-/// The id of the response to what was asked at an entry.
+/// The id of the response to the question at an entry.
 pub(super) fn response(session: Option<&SessionId>, question: &EntryId) -> String {
     match session {
         Some(session) => format!("resp_{session}_{}", hex(question)),
@@ -72,7 +71,7 @@ pub(super) fn response(session: Option<&SessionId>, question: &EntryId) -> Strin
     }
 }
 
-/// The session and the question of a response that was kept.
+/// Parses the session and question from the id of a stored response.
 pub(super) fn parse_response(response: &str) -> Option<(SessionId, EntryId)> {
     let (session, hex) = response.strip_prefix("resp_")?.rsplit_once('_')?;
     Some((session.parse().ok()?, parse_hex(hex)?))
@@ -96,7 +95,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn ids_lead_back_to_what_they_were_made_from() {
+    fn ids_round_trip() {
         let entry_id = EntryId::from_bytes([0xab; 16]);
         for nth in [0, 1, 12] {
             assert_eq!(parse_item(&item("msg", &entry_id, nth)), Some(entry_id));

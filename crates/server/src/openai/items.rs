@@ -1,6 +1,6 @@
-//! The items of a conversation: added, listed, looked at and deleted.
+//! Items API: add, list, retrieve and delete items of a conversation.
 
-use axum::Json as Answer;
+use axum::Json as JsonResponse;
 use axum::extract::{FromRequestParts, State};
 use axum::http::request::Parts;
 use serde::{Deserialize, Serialize};
@@ -14,22 +14,19 @@ use super::conversation::{Conversation, LocatedItem, Order, parse_limit};
 use super::item::{Item, NewItem, parse_item};
 use super::{OpenAiError, id};
 use crate::App;
-use crate::extract::{Json as Sent, Query, path_param};
+use crate::extract::{Json as JsonBody, Query, path_param};
 
-/// How many items may be added at once.
+/// Maximum number of items added at once.
 pub(super) const MAX_ADDED_ITEMS: usize = 20;
 
-/// Understands items; `param` is where in the request they stand.
+/// Parses items; `param` is their location in the request, for error messages.
 pub(super) fn parse_items(
     items: &[Json],
     param: &str,
     most: usize,
 ) -> Result<Vec<NewItem>, OpenAiError> {
     if items.len() > most {
-        let why = format!(
-            "at most {most} items are taken at once; there are {}",
-            items.len()
-        );
+        let why = format!("too many items: at most {most}, found {}", items.len());
         return Err(OpenAiError::invalid_param(param, why));
     }
     let items = items.iter().enumerate();
@@ -60,24 +57,24 @@ impl ItemList {
     }
 }
 
-/// What to add.
+/// Request body for adding items.
 #[derive(Debug, Deserialize)]
 pub(super) struct AddItemsBody {
     items: Vec<Json>,
 }
 
-/// Items that are to be said in a conversation: those that are not there yet.
+/// Items to append to a conversation: those that are not stored yet.
 #[derive(Debug, Default)]
 pub(super) struct ItemAppendPlan {
-    /// The new ones, as entries.
+    /// The new items, as entries.
     pub(super) entries: Vec<NewEntry>,
-    /// Where those are that are there already, with the places of the new ones between.
+    /// Positions of items that are already stored, with `None` for each new one.
     known_seqs: Vec<Option<Seq>>,
 }
 
 impl Conversation {
-    /// Tells new items from those that are there under the same id, which are not said
-    /// twice; another item under a known id is refused.
+    /// Separates new items from those stored under the same id, which are not appended twice. A
+    /// different item under a known id is refused.
     pub(super) async fn plan_append(
         &self,
         items: Vec<NewItem>,
@@ -95,20 +92,20 @@ impl Conversation {
                     continue;
                 }
                 Some(_) => {
-                    let why = "another item of this conversation has that id";
+                    let why = "another item in this conversation has that id";
                     return Err(OpenAiError::invalid_param(format!("{param}[{at}].id"), why));
                 }
                 None => {}
             }
             item.store_files(&self.caller.tl).await?;
-            // What was deleted keeps its place in the log, and with it the id.
+            // A deleted entry stays in the log and keeps its id, so the id cannot be reused.
             let keep_id = match item.id() {
                 None => false,
                 Some(own) => {
                     let entry = EntryId::from_external(self.session.id(), own);
                     let taken = |new: &NewEntry| new.id == entry;
                     if fresh.entries.iter().any(taken) {
-                        let why = "two items of this request have that id";
+                        let why = "two items in this request have that id";
                         return Err(OpenAiError::invalid_param(format!("{param}[{at}].id"), why));
                     }
                     self.locate_entries(&[entry]).await?.is_empty()
@@ -120,7 +117,7 @@ impl Conversation {
         Ok(fresh)
     }
 
-    /// Finds an item where its id tells the entry.
+    /// Finds an item whose id contains its entry.
     async fn find_by_entry_id(&self, item: &str) -> Result<Option<LocatedItem>, OpenAiError> {
         let mut ids = vec![EntryId::from_external(self.session.id(), item)];
         ids.extend(id::parse_item(item));
@@ -131,22 +128,22 @@ impl Conversation {
     }
 }
 
-/// The message that an item is all of.
+/// Returns the message of an entry that consists of one item.
 fn sole_message(found: &LocatedItem) -> Option<&Message> {
     found.entry.message().filter(|_| found.items.len() == 1)
 }
 
-/// Adds items to a conversation; they are durable when this answers.
+/// Adds items to a conversation; they are durable when the request succeeds.
 pub(super) async fn add(
     State(app): State<App>,
     conversation: Conversation,
-    Sent(body): Sent<AddItemsBody>,
-) -> Result<Answer<ItemList>, OpenAiError> {
+    JsonBody(body): JsonBody<AddItemsBody>,
+) -> Result<JsonResponse<ItemList>, OpenAiError> {
     let items = parse_items(&body.items, "items", MAX_ADDED_ITEMS)?;
     if items.is_empty() {
         return Err(OpenAiError::invalid_param(
             "items",
-            "there is no item to add",
+            "there are no items to add",
         ));
     }
     conversation.check_unlocked(&app)?;
@@ -160,7 +157,7 @@ pub(super) async fn add(
         debug_assert_ne!(appended.kind, AppendKind::Forked);
         added = appended.entries.into_iter();
     }
-    // What was just added is in sight.
+    // Include the new entries in the visible range.
     let conversation = Conversation {
         record: conversation.session.record().await?,
         ..conversation
@@ -178,7 +175,7 @@ pub(super) async fn add(
             shown.extend(conversation.items_of(&entry).await?);
         }
     }
-    Ok(Answer(ItemList::from_items(shown, false)))
+    Ok(JsonResponse(ItemList::from_items(shown, false)))
 }
 
 /// Which items to list.
@@ -189,11 +186,11 @@ pub(super) struct ListQuery {
     limit: Option<String>,
 }
 
-/// One page of a conversation's items.
+/// Lists one page of a conversation's items.
 pub(super) async fn list(
     conversation: Conversation,
     Query(query): Query<ListQuery>,
-) -> Result<Answer<ItemList>, OpenAiError> {
+) -> Result<JsonResponse<ItemList>, OpenAiError> {
     let order = Order::parse(query.order.as_deref())?;
     let limit = parse_limit(query.limit.as_deref())?;
     let after = match &query.after {
@@ -204,10 +201,10 @@ pub(super) async fn list(
         }
     };
     let (items, more) = conversation.read_page(order, after.as_ref(), limit).await?;
-    Ok(Answer(ItemList::from_items(items, more)))
+    Ok(JsonResponse(ItemList::from_items(items, more)))
 }
 
-/// The id of an item in the path.
+/// The item id in the path.
 pub(super) struct ItemId(String);
 
 impl FromRequestParts<App> for ItemId {
@@ -218,22 +215,22 @@ impl FromRequestParts<App> for ItemId {
     }
 }
 
-/// Looks at an item.
+/// Returns an item.
 pub(super) async fn retrieve(
     conversation: Conversation,
     ItemId(item): ItemId,
-) -> Result<Answer<Json>, OpenAiError> {
+) -> Result<JsonResponse<Json>, OpenAiError> {
     let found = conversation.find(&item).await?;
     let found = found.ok_or_else(|| OpenAiError::item_not_found(&item))?;
-    Ok(Answer(found.item().json.clone()))
+    Ok(JsonResponse(found.item().json.clone()))
 }
 
-/// Deletes an item for good: its entry is erased, here and in forks that share it.
+/// Deletes an item permanently: its entry is erased, here and in forks that share it.
 pub(super) async fn delete(
     State(app): State<App>,
     conversation: Conversation,
     ItemId(item): ItemId,
-) -> Result<Answer<Value>, OpenAiError> {
+) -> Result<JsonResponse<Value>, OpenAiError> {
     conversation.check_unlocked(&app)?;
     let found = conversation.find(&item).await?;
     let found = found.ok_or_else(|| OpenAiError::item_not_found(&item))?;
@@ -249,16 +246,16 @@ pub(super) async fn delete(
         return Err(OpenAiError::invalid_param("item_id", why));
     }
     if found.entry.message().is_none() {
-        let why = "this item tells what the session goes on from, and stays with it";
+        let why = "this item is the summary the session continues from, and cannot be deleted";
         return Err(OpenAiError::invalid_param("item_id", why));
     }
     if found.items.len() > 1 {
         if !conversation.is_last(seq).await? {
-            let why = "this item is part of an answer that others follow; only the last answer \
-                       can be taken apart";
+            let why = "this item is part of an answer with later messages; single items can be \
+                       deleted only from the last answer";
             return Err(OpenAiError::invalid_param("item_id", why));
         }
-        // What stays is said again before what goes is erased: nothing is lost between.
+        // Append the remaining items before erasing the entry, so that nothing is lost in between.
         let stays = remaining_entries(session, &found);
         session
             .append_all(
@@ -270,10 +267,10 @@ pub(super) async fn delete(
     }
     session.erase(&[seq], Some("deleted as an item")).await?;
     app.hub.wake();
-    conversation.view().await.map(Answer)
+    conversation.view().await.map(JsonResponse)
 }
 
-/// What stays of an entry without one of its items: an entry an item, under their ids.
+/// The remaining items of an entry, each as an entry with the item's id.
 fn remaining_entries(session: &Session, found: &LocatedItem) -> Vec<NewEntry> {
     let Some(message) = found.entry.message() else {
         return Vec::new();
@@ -283,9 +280,9 @@ fn remaining_entries(session: &Session, found: &LocatedItem) -> Vec<NewEntry> {
     others
         .enumerate()
         .map(|(nth, (_, item))| {
-            let said = Message {
+            let remaining = Message {
                 content: item.blocks.clone(),
-                // What it cost is counted once.
+                // Count the usage once.
                 usage: message.usage.filter(|_| nth == 0),
                 ..message.clone()
             };
@@ -293,7 +290,7 @@ fn remaining_entries(session: &Session, found: &LocatedItem) -> Vec<NewEntry> {
                 id: EntryId::from_external(session.id(), &item.id),
                 external_id: Some(item.id.clone()),
                 author: found.entry.author.clone(),
-                ..session.new_entry(said)
+                ..session.new_entry(remaining)
             }
         })
         .collect()

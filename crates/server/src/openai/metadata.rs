@@ -1,4 +1,4 @@
-//! What callers note about a conversation: a context document that no request has.
+//! Conversation metadata, stored as a context document that is not part of any request.
 
 use serde::Deserialize;
 use serde_json::{Map, Value};
@@ -6,20 +6,20 @@ use throughline::{Body, Json, METADATA_DOCUMENT, ReadRange, Record, Session};
 
 use super::OpenAiError;
 
-/// How many there may be, and how long they may be.
+/// Limits on the number and length of metadata pairs.
 const MAX_PAIRS: usize = 16;
 const MAX_NAME_LEN: usize = 64;
 const MAX_VALUE_LEN: usize = 512;
 
-/// Names and texts.
+/// Metadata: names and text values.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Metadata(Map<String, Value>);
 
 impl Metadata {
-    /// What was sent, if it can be kept.
+    /// Validates metadata sent by a client.
     pub(super) fn parse(given: Map<String, Value>) -> Result<Self, OpenAiError> {
         if given.len() > MAX_PAIRS {
-            let why = format!("metadata has at most {MAX_PAIRS} pairs");
+            let why = format!("metadata may have at most {MAX_PAIRS} pairs");
             return Err(OpenAiError::invalid_param("metadata", why));
         }
         for (name, value) in &given {
@@ -29,8 +29,8 @@ impl Metadata {
             {
                 let param = format!("metadata.{name}");
                 let why = format!(
-                    "names in metadata have at most {MAX_NAME_LEN} characters, and their values \
-                     are texts of at most {MAX_VALUE_LEN}"
+                    "metadata names may have at most {MAX_NAME_LEN} characters; values must be \
+                     strings of at most {MAX_VALUE_LEN}"
                 );
                 return Err(OpenAiError::invalid_param(param, why));
             }
@@ -38,7 +38,7 @@ impl Metadata {
         Ok(Self(given))
     }
 
-    /// What is noted about a session.
+    /// Loads the metadata of a session.
     pub(super) async fn load(session: &Session, record: &Record) -> Result<Self, OpenAiError> {
         let Some(seq) = record.state.context.get(METADATA_DOCUMENT) else {
             return Ok(Self::default());
@@ -62,7 +62,7 @@ impl Metadata {
         Value::Object(self.0)
     }
 
-    /// The entry that notes it.
+    /// The entry that stores the metadata.
     pub(super) fn to_entry_body(&self) -> Body {
         Body::ContextSet {
             document: METADATA_DOCUMENT.to_owned(),
@@ -71,8 +71,8 @@ impl Metadata {
     }
 }
 
-/// What a document says, as names and values. One that was written elsewhere and has none
-/// is shown whole, under its own name.
+/// Decodes the document as names and values. A document in another form is returned whole, under
+/// its own name.
 fn decode_document(document: &Json) -> Map<String, Value> {
     document.decode().unwrap_or_else(|_| {
         let whole = document
@@ -82,7 +82,7 @@ fn decode_document(document: &Json) -> Map<String, Value> {
     })
 }
 
-/// A member that may be absent or null, which is the same as empty.
+/// Deserializes a field that may be absent or null, which equals empty.
 pub(super) fn or_empty<'de, D: serde::Deserializer<'de>>(
     deserializer: D,
 ) -> Result<Map<String, Value>, D::Error> {

@@ -1,13 +1,13 @@
 //! The OpenAI Conversations and Responses APIs, on the same sessions.
 //!
-//! A conversation is a session: `conv_` and the session's id. Its items are what the
-//! session's messages say and the model may see; what was cleared or taken back is not
-//! among them. An item that is added is an entry of its own; an entry that a turn has
-//! kept may come as several items, such as a thought, a text and calls. What an item has
-//! that our blocks have not is kept beside them, and items of unknown types as they came.
+//! A conversation is a session: `conv_` and the session's id. Its items are the session's messages
+//! that the model may see; cleared and rewound ones are not among them. An item that is added
+//! becomes one entry; an entry stored by a turn may be shown as several items, such as reasoning,
+//! text and tool calls. Fields that have no equivalent in our blocks are stored next to them, and
+//! items of unknown types verbatim.
 //!
-//! Invariant: what is read back is what was written, its shorthand written out; an item's
-//! id never changes.
+//! Invariant: an item is returned as it was written, with shorthand expanded, and its id never
+//! changes.
 
 mod conversation;
 mod conversations;
@@ -29,7 +29,7 @@ use axum::routing::{get, post};
 use crate::{App, Problem};
 use error::OpenAiError;
 
-/// Everything under `/v1`.
+/// Builds the routes under `/v1`.
 pub(crate) fn router() -> Router<App> {
     Router::new()
         .route(
@@ -56,7 +56,7 @@ pub(crate) fn router() -> Router<App> {
         .route("/v1/models/{*model}", get(models::retrieve))
 }
 
-/// A problem as these clients expect it.
+/// Converts a problem to an OpenAI error response.
 pub(crate) fn error_response(problem: &Problem) -> Response {
     OpenAiError::from(problem.clone()).into_response()
 }

@@ -1,6 +1,6 @@
-//! The models there are: those that may be chosen.
+//! Models API: the models that may be chosen.
 
-use axum::Json as Answer;
+use axum::Json as JsonResponse;
 use axum::extract::State;
 use axum::http::request::Parts;
 use serde_json::{Value, json};
@@ -14,23 +14,23 @@ fn model_view(id: &str) -> Value {
     json!({"id": id, "object": "model", "created": 0, "owned_by": owner})
 }
 
-/// The models, the usual one first.
-pub(super) async fn list(State(app): State<App>, _: Caller) -> Answer<Value> {
+/// Lists the models, the default first.
+pub(super) async fn list(State(app): State<App>, _: Caller) -> JsonResponse<Value> {
     let models = app.config.responders.models();
     let data: Vec<Value> = models.iter().map(|id| model_view(id)).collect();
-    Answer(json!({"object": "list", "data": data}))
+    JsonResponse(json!({"object": "list", "data": data}))
 }
 
-/// One of them.
+/// Returns one model.
 pub(super) async fn retrieve(
     State(app): State<App>,
     _: Caller,
     mut parts: Parts,
-) -> Result<Answer<Value>, OpenAiError> {
+) -> Result<JsonResponse<Value>, OpenAiError> {
     let id = path_param(&mut parts, &app, "model").await?;
     let models = app.config.responders.models();
     if models.contains(&id) {
-        return Ok(Answer(model_view(&id)));
+        return Ok(JsonResponse(model_view(&id)));
     }
     Err(OpenAiError::model_not_found(&id))
 }

@@ -1,4 +1,4 @@
-//! What is asked of a response, and what it comes to.
+//! Parses and validates the request body of the Responses API.
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
@@ -13,12 +13,13 @@ use super::response_view::ResponseView;
 use super::{OpenAiError, items};
 use crate::{ResponderChoice, ResponderRegistry};
 
-/// How many items may be sent with a question.
+/// Maximum number of input items.
 const MAX_INPUT_ITEMS: usize = 10_000;
 
-/// What is asked. What only says how to serve it (`user`, `service_tier`,
-/// `prompt_cache_key`, `reasoning`, `truncation`…) is the server's own to decide, and is
-/// passed over.
+/// Request body for creating a response.
+///
+/// Fields about how to serve the request (`user`, `service_tier`, `prompt_cache_key`, `reasoning`,
+/// `truncation`…) are up to the server and are ignored.
 #[derive(Debug, Deserialize)]
 pub(super) struct CreateResponseBody {
     input: Option<Json>,
@@ -41,7 +42,7 @@ pub(super) struct CreateResponseBody {
     text: Option<TextOptions>,
 }
 
-/// What an answer is to look like.
+/// Format of the answer.
 #[derive(Clone, Debug, Deserialize)]
 struct TextOptions {
     format: Option<TextFormat>,
@@ -61,7 +62,7 @@ enum TextFormat {
     },
 }
 
-/// What a request comes to.
+/// A validated request.
 pub(super) struct ResponseRequest {
     pub(super) items: Vec<NewItem>,
     pub(super) tools: Vec<ToolSpec>,
@@ -70,21 +71,21 @@ pub(super) struct ResponseRequest {
 }
 
 impl CreateResponseBody {
-    /// What it comes to, where it can be understood.
+    /// Validates the request.
     pub(super) fn parse(&self) -> Result<ResponseRequest, OpenAiError> {
         if self.background == Some(true) {
-            let why = "answers are not made in the background; stream them, or wait";
+            let why = "background responses are not supported; stream the response or wait for it";
             return Err(OpenAiError::unsupported_param("background", why));
         }
         if self.prompt.is_some() {
-            let why = "there are no stored prompts here; send `instructions`";
+            let why = "stored prompts are not supported; send `instructions`";
             return Err(OpenAiError::unsupported_param("prompt", why));
         }
-        let wanted = match self.tool_choice.as_ref().map(Value::as_str) {
+        let tools_enabled = match self.tool_choice.as_ref().map(Value::as_str) {
             None | Some(Some("auto")) => true,
             Some(Some("none")) => false,
             Some(_) => {
-                let why = "a model cannot be made to call a tool here: send \"auto\" or \"none\"";
+                let why = "forcing a tool call is not supported; send \"auto\" or \"none\"";
                 return Err(OpenAiError::unsupported_param("tool_choice", why));
             }
         };
@@ -93,7 +94,7 @@ impl CreateResponseBody {
         for (at, tool) in sent.iter().enumerate() {
             tools.push(parse_tool(tool, &format!("tools[{at}]"))?);
         }
-        if !wanted {
+        if !tools_enabled {
             tools.clear();
         }
         Ok(ResponseRequest {
@@ -104,16 +105,16 @@ impl CreateResponseBody {
         })
     }
 
-    /// Who is to answer. Where nobody has said which models may be chosen, there is one,
-    /// and it answers by any name: clients of OpenAI's always send one.
-    pub(super) fn responder_choice(&self, voices: &dyn ResponderRegistry) -> ResponderChoice {
+    /// The chosen model. If the server does not restrict models, it has one model that answers to
+    /// any name, since OpenAI clients always send one.
+    pub(super) fn responder_choice(&self, responders: &dyn ResponderRegistry) -> ResponderChoice {
         ResponderChoice {
-            model: self.model.clone().filter(|_| voices.restricts_models()),
+            model: self.model.clone().filter(|_| responders.restricts_models()),
             agent: None,
         }
     }
 
-    /// On which terms.
+    /// The sampling options.
     fn sampling_options(&self) -> Result<SamplingOptions, OpenAiError> {
         for (param, value, most) in [
             ("temperature", self.temperature, 2.0),
@@ -122,12 +123,12 @@ impl CreateResponseBody {
             if value.is_some_and(|value| !(0.0..=most).contains(&value)) {
                 return Err(OpenAiError::invalid_param(
                     param,
-                    format!("{param} is a number from 0 to {most}"),
+                    format!("{param} must be a number from 0 to {most}"),
                 ));
             }
         }
         if self.max_output_tokens == Some(0) {
-            let why = "max_output_tokens is at least 1";
+            let why = "max_output_tokens must be at least 1";
             return Err(OpenAiError::invalid_param("max_output_tokens", why));
         }
         let form = match self.text.as_ref().and_then(|text| text.format.as_ref()) {
@@ -153,7 +154,7 @@ impl CreateResponseBody {
         })
     }
 
-    /// The response as it begins: it says again what was asked.
+    /// The initial response, which repeats the request's parameters.
     pub(super) fn into_view(self, metadata: Metadata, at: Timestamp) -> ResponseView {
         let format = self.text.and_then(|text| text.format);
         let mut view = ResponseView::in_progress(String::new(), at);
@@ -182,7 +183,7 @@ impl CreateResponseBody {
             return items::parse_items(&[item], "input", 1);
         }
         let sent: Vec<Json> = input.decode().map_err(|_| invalid_input())?;
-        // What is only referred to is in the conversation already.
+        // Referenced items are already in the conversation.
         let new: Vec<Json> = sent
             .into_iter()
             .filter(|item| !is_reference(item))
@@ -190,7 +191,7 @@ impl CreateResponseBody {
         items::parse_items(&new, "input", MAX_INPUT_ITEMS)
     }
 
-    /// The conversation that is named.
+    /// The id of the requested conversation.
     pub(super) fn conversation_id(&self) -> Result<Option<String>, OpenAiError> {
         #[derive(Deserialize)]
         #[serde(untagged)]
@@ -199,7 +200,7 @@ impl CreateResponseBody {
             Object { id: String },
         }
         let wrong = |_| {
-            OpenAiError::invalid_param("conversation", "a conversation is an id, or {\"id\": …}")
+            OpenAiError::invalid_param("conversation", "conversation must be an id or {\"id\": …}")
         };
         match &self.conversation {
             None => Ok(None),
@@ -212,7 +213,7 @@ impl CreateResponseBody {
 }
 
 fn invalid_input() -> OpenAiError {
-    OpenAiError::invalid_param("input", "input is a text or an array of items")
+    OpenAiError::invalid_param("input", "input must be a string or an array of items")
 }
 
 fn is_reference(item: &Json) -> bool {
@@ -231,10 +232,10 @@ fn parse_tool(tool: &Json, param: &str) -> Result<ToolSpec, OpenAiError> {
     let wrong = |why: &str| OpenAiError::invalid_param(param, why);
     let tool: Tool = tool
         .decode()
-        .map_err(|_| wrong("a tool is an object with a `type`"))?;
+        .map_err(|_| wrong("a tool must be an object with a `type`"))?;
     if tool.r#type != "function" {
         let why = format!(
-            "tools of the type {:?} are not run here; send functions",
+            "tools of type {:?} are not supported; send functions",
             tool.r#type
         );
         return Err(OpenAiError::unsupported_param(
@@ -252,11 +253,11 @@ fn parse_tool(tool: &Json, param: &str) -> Result<ToolSpec, OpenAiError> {
             .name
             .ok_or_else(|| wrong("a function needs a `name`"))?,
         description: tool.description.unwrap_or_default(),
-        schema: schema.map_err(|_| wrong("`parameters` cannot be read"))?,
+        schema: schema.map_err(|_| wrong("`parameters` is invalid"))?,
     })
 }
 
-/// What a model cannot be held to, by the name it was sent under.
+/// The error for an option that the model does not support, by its parameter name.
 pub(super) fn unsupported_option(term: SamplingOption, model: Option<&str>) -> OpenAiError {
     let param = match term {
         SamplingOption::MaxOutput => "max_output_tokens",
@@ -266,11 +267,13 @@ pub(super) fn unsupported_option(term: SamplingOption, model: Option<&str>) -> O
     };
     let why = match (model, term) {
         (None, _) => {
-            format!("'{param}' means nothing to the offline agent, which is no language model")
+            format!(
+                "'{param}' is not supported by the offline agent, which is not a language model"
+            )
         }
         (Some(model), SamplingOption::Json) => format!(
-            "{model} cannot be held to JSON alone; send a \"json_schema\", or ask for JSON in \
-             `instructions`"
+            "{model} does not support plain JSON output; send a \"json_schema\", or ask for \
+             JSON in `instructions`"
         ),
         (Some(model), _) => format!("'{param}' is not supported with {model}"),
     };

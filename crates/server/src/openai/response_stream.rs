@@ -1,7 +1,7 @@
-//! A response as it comes: the events that OpenAI's clients put together.
+//! Streams a response as the events that OpenAI clients expect.
 //!
-//! Words and thoughts are told as they arrive; calls when the answer is whole. The last
-//! event has the response as it was kept.
+//! Text and reasoning are emitted as they arrive, tool calls once the answer is complete. The last
+//! event contains the response as stored.
 
 use std::convert::Infallible;
 use std::fmt::Write as _;
@@ -21,50 +21,50 @@ use super::responses::ResponseBuilder;
 use crate::events::event_stream_response;
 use crate::turns::TurnStream;
 
-/// Everything told of a turn, for as long as somebody reads.
-pub(super) fn stream_response(live: Arc<TurnStream>, answering: ResponseBuilder) -> Response {
-    let telling = ResponseEventWriter {
-        builder: answering,
+/// Streams a turn for as long as the client reads.
+pub(super) fn stream_response(live: Arc<TurnStream>, builder: ResponseBuilder) -> Response {
+    let writer = ResponseEventWriter {
+        builder,
         sequence_number: 0,
         unsent: String::new(),
         answer: None,
         open_item: None,
         done_item_ids: Vec::new(),
     };
-    let frames = stream::unfold((live, telling, 0, false), async |state| {
-        let (live, mut telling, seen, ended) = state;
+    let frames = stream::unfold((live, writer, 0, false), async |state| {
+        let (live, mut writer, seen, ended) = state;
         if ended {
             return None;
         }
         let new = live.events_after(seen).await;
-        for told in &new {
-            telling.handle_turn_event(told.name, &told.data);
+        for event in &new {
+            writer.handle_turn_event(event.name, &event.data);
         }
         let ended = new.is_empty();
         if ended {
-            telling.finish(&live).await;
+            writer.finish(&live).await;
         }
-        let text = Bytes::from(std::mem::take(&mut telling.unsent));
+        let text = Bytes::from(std::mem::take(&mut writer.unsent));
         let seen = seen + new.len();
-        Some((Ok::<_, Infallible>(text), (live, telling, seen, ended)))
+        Some((Ok::<_, Infallible>(text), (live, writer, seen, ended)))
     });
     event_stream_response(Body::from_stream(frames))
 }
 
-/// What is being told.
+/// Converts the events of a turn to response events.
 struct ResponseEventWriter {
     builder: ResponseBuilder,
     sequence_number: u64,
-    /// What has not been sent yet.
+    /// Encoded events not sent yet.
     unsent: String,
-    /// The entry that the answer will be.
+    /// The id of the answer's entry.
     answer: Option<EntryId>,
     open_item: Option<OpenItem>,
-    /// The ids of the items that were told whole.
+    /// Ids of the items that were emitted completely.
     done_item_ids: Vec<String>,
 }
 
-/// An item that is not whole yet.
+/// An item being streamed.
 struct OpenItem {
     kind: OutputKind,
     id: String,
@@ -107,7 +107,7 @@ impl OutputKind {
 }
 
 impl ResponseEventWriter {
-    /// Writes one event. What it says is JSON of an object.
+    /// Writes one event; `members` are the fields of a JSON object.
     fn write_event(&mut self, kind: &str, members: &str) {
         let inner = members.trim_start_matches('{');
         let number = self.sequence_number;
@@ -128,7 +128,7 @@ impl ResponseEventWriter {
         self.write_event(kind, &format!("{{\"response\":{response}}}"));
     }
 
-    /// Takes one thing told of the turn.
+    /// Handles one event of the turn.
     fn handle_turn_event(&mut self, name: &str, data: &str) {
         #[derive(Deserialize)]
         struct TurnEventData {
@@ -136,10 +136,10 @@ impl ResponseEventWriter {
             entry: Option<EntryId>,
             model: Option<String>,
         }
-        let Ok(told) = serde_json::from_str::<TurnEventData>(data) else {
+        let Ok(event_data) = serde_json::from_str::<TurnEventData>(data) else {
             return;
         };
-        match (name, told) {
+        match (name, event_data) {
             (
                 "turn:started",
                 TurnEventData {
@@ -190,7 +190,7 @@ impl ResponseEventWriter {
         json!({"item_id": id, "output_index": self.done_item_ids.len()})
     }
 
-    /// More of a text or a thought.
+    /// Appends text or reasoning to the open item.
     fn append_delta(&mut self, kind: OutputKind, text: &str) {
         if self.open_item.as_ref().is_none_or(|open| open.kind != kind) {
             self.finish_item();
@@ -231,7 +231,7 @@ impl ResponseEventWriter {
         self.emit_part("added", "");
     }
 
-    /// Tells of the one part of the open item.
+    /// Emits an event about the only part of the open item.
     fn emit_part(&mut self, what: &str, text: &str) {
         let Some(kind) = self.open_item.as_ref().map(|open| open.kind) else {
             return;
@@ -251,7 +251,7 @@ impl ResponseEventWriter {
         self.emit(&format!("{event}.{what}"), &members);
     }
 
-    /// The open item is whole.
+    /// Completes the open item.
     fn finish_item(&mut self) {
         let Some(OpenItem { kind, text, .. }) = &self.open_item else {
             return;
@@ -284,7 +284,7 @@ impl ResponseEventWriter {
         self.done_item_ids.push(id);
     }
 
-    /// The turn has ended.
+    /// Ends the response.
     async fn finish(&mut self, live: &TurnStream) {
         self.finish_item();
         let failure = match live.outcome() {
@@ -295,7 +295,7 @@ impl ResponseEventWriter {
         if let Some(refusal) = failure {
             self.builder.view.mark_failed(&refusal);
         }
-        // What was not told as it came.
+        // Items that were not streamed.
         for item in self.builder.view.output.clone() {
             #[derive(Deserialize)]
             struct OutputItem {
@@ -329,11 +329,11 @@ impl ResponseEventWriter {
             "response.output_item.added",
             &json!({"output_index": index, "item": begun}),
         );
-        let place = json!({"item_id": id, "output_index": index});
-        let mut delta = place.clone();
+        let base = json!({"item_id": id, "output_index": index});
+        let mut delta = base.clone();
         delta["delta"] = json!(arguments);
         self.emit("response.function_call_arguments.delta", &delta);
-        let mut done = place;
+        let mut done = base;
         done["arguments"] = json!(arguments);
         done["name"] = begun["name"].clone();
         self.emit("response.function_call_arguments.done", &done);

@@ -1,4 +1,4 @@
-//! A response, as it is told.
+//! JSON representation of a response.
 
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -38,7 +38,7 @@ pub(super) struct ResponseView {
     pub(super) max_output_tokens: Option<u64>,
 }
 
-/// How far a response has come.
+/// Status of a response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum ResponseStatus {
@@ -49,7 +49,7 @@ pub(super) enum ResponseStatus {
 }
 
 impl ResponseStatus {
-    /// The event that a stream ends with.
+    /// The final event of a stream.
     pub(super) fn event_name(self) -> &'static str {
         match self {
             Self::InProgress => "response.in_progress",
@@ -61,7 +61,7 @@ impl ResponseStatus {
 }
 
 impl ResponseView {
-    /// A response that has just begun.
+    /// A response in progress.
     pub(super) fn in_progress(id: String, at: Timestamp) -> Self {
         Self {
             id,
@@ -91,12 +91,12 @@ impl ResponseView {
         }
     }
 
-    /// In which conversation it is.
+    /// Sets the conversation.
     pub(super) fn set_conversation(&mut self, session: &SessionId) {
         self.conversation = Some(json!({"id": id::conversation(session)}));
     }
 
-    /// It has been answered.
+    /// Completes the response with an answer.
     pub(super) fn complete(&mut self, answer: &Entry, output: Vec<Json>, usage: Option<Usage>) {
         self.output = output;
         self.usage = usage.map(usage_json);
@@ -116,19 +116,19 @@ impl ResponseView {
         }
     }
 
-    /// It grew longer than it may.
+    /// Marks the answer as cut off at its maximum length.
     pub(super) fn mark_truncated(&mut self) {
         self.incomplete_details = Some(json!({"reason": "max_output_tokens"}));
     }
 
-    /// It will not be answered, or was not answered to the end.
+    /// Marks the response as failed.
     pub(super) fn mark_failed(&mut self, why: &OpenAiError) {
         self.status = ResponseStatus::Failed;
         self.incomplete_details = None;
         self.error = Some(json!({"code": "server_error", "message": why.message()}));
     }
 
-    /// Nothing came of it.
+    /// Marks the response as incomplete.
     pub(super) fn mark_incomplete(&mut self) {
         self.status = ResponseStatus::Incomplete;
         self.incomplete_details = Some(json!({}));

@@ -1,11 +1,11 @@
-//! Responses: a turn in a conversation, or an answer to what is sent alone.
+//! Responses API: runs a turn in a conversation, or answers a standalone input.
 //!
-//! With a `conversation`, or a `previous_response_id`, what is sent is said in that
-//! session and answered there. Without either a session is made for it, unless `store` is
-//! false: then nothing is kept. Tools are run by the caller: their calls are the end
-//! of a response, and their results are sent with the next one.
+//! With `conversation` or `previous_response_id`, the input is appended to that session and
+//! answered there. Without either, a session is created, unless `store` is false: then nothing is
+//! stored. The caller runs the tools: tool calls end a response, and their results are sent with
+//! the next one.
 
-use axum::Json as Answer;
+use axum::Json as JsonResponse;
 use axum::extract::{FromRequestParts, State};
 use axum::http::request::Parts;
 use axum::response::{IntoResponse, Response};
@@ -19,27 +19,27 @@ use super::item::{NewItem, items_of_entry};
 use super::response_request::{CreateResponseBody, ResponseRequest, unsupported_option};
 use super::response_view::ResponseView;
 use super::{OpenAiError, id, response_stream};
-use crate::extract::{IdempotencyKey, Json as Sent, path_param};
+use crate::extract::{IdempotencyKey, Json as JsonBody, path_param};
 use crate::turns::{TurnOptions, TurnReport, TurnRequest, WhenBusy, start_turn};
 use crate::{App, Caller, Problem};
 
-/// How far after a question its answer is looked for.
+/// How many entries after a question are searched for its answer.
 const ANSWER_SCAN_LIMIT: usize = 16;
 
-/// Where a question is to be asked.
+/// Where the question is asked.
 enum Target {
-    /// In a conversation, as it is.
+    /// In a conversation, at its end.
     Existing(Conversation),
-    /// In a conversation as it was after an entry.
+    /// In a conversation, after an entry.
     AfterEntry(Conversation, Seq),
-    /// In one that is yet to be made.
+    /// In a new conversation.
     New,
-    /// Nowhere that is kept.
+    /// In a temporary session that is not stored.
     Ephemeral,
 }
 
 impl Target {
-    /// Where this is asked, which must be there.
+    /// Resolves the target, which must exist.
     async fn resolve(caller: &Caller, body: &CreateResponseBody) -> Result<Self, OpenAiError> {
         match (body.conversation_id()?, &body.previous_response_id) {
             (Some(_), Some(_)) => {
@@ -51,8 +51,8 @@ impl Target {
             )),
             (None, Some(previous)) => {
                 let missing = || OpenAiError::response_not_found(previous);
-                let kept = load_response(caller, previous).await?;
-                let (conversation, question, answer) = kept.ok_or_else(missing)?;
+                let loaded = load_response(caller, previous).await?;
+                let (conversation, question, answer) = loaded.ok_or_else(missing)?;
                 let last = answer.map_or(question.seq, |answer| answer.seq);
                 Ok(Self::AfterEntry(conversation, last))
             }
@@ -61,7 +61,7 @@ impl Target {
         }
     }
 
-    /// The session, where there is one.
+    /// The session, if there is one.
     fn session(&self) -> Option<&Session> {
         match self {
             Self::Existing(conversation) | Self::AfterEntry(conversation, _) => {
@@ -71,7 +71,7 @@ impl Target {
         }
     }
 
-    /// Makes what is yet to be made: nothing is refused any more for what it says.
+    /// Creates what does not exist yet. Called after the request has been validated.
     async fn prepare(
         self,
         app: &App,
@@ -95,7 +95,7 @@ impl Target {
         let asked = !items.is_empty();
         let fresh = conversation.plan_append(items, "input").await?;
         if asked && fresh.entries.is_empty() {
-            let why = "everything in the input is in the conversation already";
+            let why = "every item in the input is already in the conversation";
             return Err(OpenAiError::invalid_param("input", why));
         }
         Ok(TurnInput {
@@ -107,28 +107,28 @@ impl Target {
     }
 }
 
-/// Where a question is asked.
+/// Where and with what the turn starts.
 struct TurnInput {
     session: Session,
     tl: Throughline,
-    /// Whether it is kept.
+    /// Whether the session is stored.
     stored: bool,
-    /// The new entries; none to have what was said last answered.
+    /// The new entries; empty to answer the last message.
     entries: Vec<NewEntry>,
 }
 
-/// Answers.
+/// Creates a response.
 pub(super) async fn create(
     State(app): State<App>,
     caller: Caller,
     IdempotencyKey(key): IdempotencyKey,
-    Sent(body): Sent<CreateResponseBody>,
+    JsonBody(body): JsonBody<CreateResponseBody>,
 ) -> Result<Response, OpenAiError> {
     let ResponseRequest {
         items,
         tools,
         metadata,
-        sampling: terms,
+        sampling,
     } = body.parse()?;
     let target = Target::resolve(&caller, &body).await?;
     if items.is_empty() && target.session().is_none() {
@@ -137,24 +137,24 @@ pub(super) async fn create(
             "there is nothing to answer",
         ));
     }
-    let voices = &*app.config.responders;
-    let choice = body.responder_choice(voices);
-    let voice = voices.responder(target.session(), &choice).await;
-    let voice = Responder {
-        sampling: terms,
-        ..voice.map_err(Problem::from)?
+    let responders = &*app.config.responders;
+    let choice = body.responder_choice(responders);
+    let responder = responders.responder(target.session(), &choice).await;
+    let responder = Responder {
+        sampling,
+        ..responder.map_err(Problem::from)?
     };
-    if let Some(term) = voice.first_unsupported_option() {
-        return Err(unsupported_option(term, voice.model_name()));
+    if let Some(term) = responder.first_unsupported_option() {
+        return Err(unsupported_option(term, responder.model_name()));
     }
-    let place = target.prepare(&app, &caller, items).await?;
-    let manner = TurnOptions {
-        entries: place.entries,
+    let turn_input = target.prepare(&app, &caller, items).await?;
+    let options = TurnOptions {
+        entries: turn_input.entries,
         instructions: body.instructions.clone(),
         tools,
-        ephemeral: !place.stored,
+        ephemeral: !turn_input.stored,
         choice,
-        sampling: voice.sampling.clone(),
+        sampling: responder.sampling.clone(),
     };
     let question = TurnRequest {
         content: None,
@@ -163,29 +163,29 @@ pub(super) async fn create(
         conflict: ConflictPolicy::Reject,
         key,
         when_busy: WhenBusy::Refuse,
-        options: manner,
+        options,
     };
-    // Kept or not: the turn belongs to the caller.
-    let live = start_turn(&app, &caller, &place.session, question).await?;
+    // Stored or not, the turn belongs to the caller.
+    let live = start_turn(&app, &caller, &turn_input.session, question).await?;
     let streamed = body.stream == Some(true);
     let mut view = body.into_view(metadata, caller.tl.now());
-    view.store = place.stored;
-    if let Some(model) = voice.model_name() {
+    view.store = turn_input.stored;
+    if let Some(model) = responder.model_name() {
         model.clone_into(&mut view.model);
     }
-    let answering = ResponseBuilder {
+    let builder = ResponseBuilder {
         view,
-        tl: place.tl,
-        stored: place.stored,
+        tl: turn_input.tl,
+        stored: turn_input.stored,
     };
     if streamed {
-        return Ok(response_stream::stream_response(live, answering));
+        return Ok(response_stream::stream_response(live, builder));
     }
     live.wait().await;
     match live.outcome() {
-        Some(Ok(outcome)) => answering.into_http_response(outcome).await,
-        Some(Err(problem)) => Err(answering.to_error(problem)),
-        None => Err(answering.to_error(&turn_broke())),
+        Some(Ok(outcome)) => builder.into_http_response(outcome).await,
+        Some(Err(problem)) => Err(builder.to_error(problem)),
+        None => Err(builder.to_error(&turn_broke())),
     }
 }
 
@@ -194,7 +194,7 @@ fn turn_broke() -> Problem {
     Problem::new(status, "turn_broke", "the turn ended unexpectedly")
 }
 
-/// A session that is gone when the answer is there.
+/// Creates a temporary session that is dropped after the answer.
 async fn prepare_ephemeral(caller: &Caller, items: Vec<NewItem>) -> Result<TurnInput, OpenAiError> {
     let opening = OpenOptions {
         owner: Some(caller.owner().clone()),
@@ -215,7 +215,7 @@ async fn prepare_ephemeral(caller: &Caller, items: Vec<NewItem>) -> Result<TurnI
     })
 }
 
-/// The conversation as it was after an entry: a fork, where it has gone on since.
+/// Returns the conversation as of an entry: a fork if there are messages after it.
 async fn fork_unless_last(
     conversation: Conversation,
     last: Seq,
@@ -233,7 +233,7 @@ async fn fork_unless_last(
     })
 }
 
-/// A response that was kept: its conversation, its question and its answer.
+/// Loads a stored response: its conversation, question and answer.
 async fn load_response(
     caller: &Caller,
     response: &str,
@@ -265,7 +265,7 @@ async fn load_response(
     Ok(Some((conversation, question, answer)))
 }
 
-/// What a response is made with once its answer is there.
+/// Builds a response from the outcome of a turn.
 #[derive(Debug)]
 pub(super) struct ResponseBuilder {
     pub(super) view: ResponseView,
@@ -274,7 +274,7 @@ pub(super) struct ResponseBuilder {
 }
 
 impl ResponseBuilder {
-    /// The question is kept, which gives the response its id.
+    /// Sets the stored question, which determines the response's id.
     pub(super) fn set_question(&mut self, session: &SessionId, question: &EntryId) {
         self.view.id = id::response(self.stored.then_some(session), question);
         if self.stored {
@@ -282,7 +282,7 @@ impl ResponseBuilder {
         }
     }
 
-    /// A failure: what was sent is kept, so that a client must not send it again.
+    /// Converts a failure. The input is stored, so the client must not send it again.
     pub(super) fn to_error(&self, problem: &Problem) -> OpenAiError {
         let refusal = OpenAiError::from(problem.clone());
         if self.stored {
@@ -292,7 +292,7 @@ impl ResponseBuilder {
         }
     }
 
-    /// The whole response; a failure is part of it.
+    /// Completes the response; a failure becomes part of it.
     pub(super) async fn complete(&mut self, outcome: &TurnReport) -> Result<(), OpenAiError> {
         self.set_question(&outcome.session, &outcome.question.id);
         match &outcome.answer {
@@ -318,11 +318,11 @@ impl ResponseBuilder {
             return Err(self.to_error(problem));
         }
         self.complete(outcome).await?;
-        Ok(Answer(self.view).into_response())
+        Ok(JsonResponse(self.view).into_response())
     }
 }
 
-/// The id of a response in the path.
+/// The response id in the path.
 pub(super) struct ResponseId(String);
 
 impl FromRequestParts<App> for ResponseId {
@@ -333,11 +333,11 @@ impl FromRequestParts<App> for ResponseId {
     }
 }
 
-/// Looks at a response that was kept.
+/// Returns a stored response.
 pub(super) async fn retrieve(
     caller: Caller,
     ResponseId(response): ResponseId,
-) -> Result<Answer<ResponseView>, OpenAiError> {
+) -> Result<JsonResponse<ResponseView>, OpenAiError> {
     let missing = || OpenAiError::response_not_found(&response);
     let (conversation, question, answer) = load_response(&caller, &response)
         .await?
@@ -354,5 +354,5 @@ pub(super) async fn retrieve(
         }
         None => view.mark_incomplete(),
     }
-    Ok(Answer(view))
+    Ok(JsonResponse(view))
 }

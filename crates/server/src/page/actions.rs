@@ -1,4 +1,4 @@
-//! What a person does to a session: forms that change something and lead back.
+//! Form handlers that change a session and redirect back to it.
 
 use axum::response::{IntoResponse, Redirect, Response};
 use serde::Deserialize;
@@ -15,9 +15,9 @@ use crate::{Problem, ResponderChoice};
 
 type ActionResult = Result<Response, PageError>;
 
-/// Back to a session, with a word about what was done.
-fn redirect_to_session(id: &SessionId, said: &str) -> Response {
-    Redirect::to(&format!("{}?said={said}", session_path(id))).into_response()
+/// Redirects to a session with a message about what was done.
+fn redirect_to_session(id: &SessionId, code: &str) -> Response {
+    Redirect::to(&format!("{}?said={code}", session_path(id))).into_response()
 }
 
 pub(super) async fn create(visitor: Visitor) -> ActionResult {
@@ -35,7 +35,7 @@ pub(super) struct AskForm {
 }
 
 impl AskForm {
-    /// Who is to answer; nobody in particular is an empty choice in a form.
+    /// The chosen model and agent; an empty field means the default.
     fn responder_choice(&self) -> ResponderChoice {
         let chosen = |text: &String| (!text.is_empty()).then(|| text.clone());
         ResponderChoice {
@@ -45,21 +45,21 @@ impl AskForm {
     }
 }
 
-/// Without scripts: asks, waits for the answer and shows it.
-pub(super) async fn ask(opened: VisitorSession, Form(asking): Form<AskForm>) -> ActionResult {
+/// Asks without scripts: waits for the answer and shows it.
+pub(super) async fn ask(opened: VisitorSession, Form(form): Form<AskForm>) -> ActionResult {
     let visitor = &opened.visitor;
-    if asking.message.trim().is_empty() {
-        return Err(Problem::invalid("say something: the message is empty").into());
+    if form.message.trim().is_empty() {
+        return Err(Problem::invalid("the message is empty").into());
     }
     let question = TurnRequest {
-        content: Some(Content::text(asking.message.replace("\r\n", "\n"))),
+        content: Some(Content::text(form.message.replace("\r\n", "\n"))),
         author: None,
         expect: Expect::Any,
         conflict: ConflictPolicy::Reject,
         key: None,
         when_busy: WhenBusy::Queue,
         options: TurnOptions {
-            choice: asking.responder_choice(),
+            choice: form.responder_choice(),
             ..TurnOptions::default()
         },
     };
@@ -80,13 +80,13 @@ pub(super) async fn ask(opened: VisitorSession, Form(asking): Form<AskForm>) -> 
 
 pub(super) async fn compact(opened: VisitorSession) -> ActionResult {
     let compacted = crate::api::compact_session(&opened.visitor.app, &opened.session).await?;
-    let said = match compacted {
+    let code = match compacted {
         CompactOutcome::Done(_) => "compacted",
         CompactOutcome::NotNeeded => "not_needed",
         CompactOutcome::NotSmaller(_) => "not_worth_it",
         CompactOutcome::Superseded => "overtaken",
     };
-    Ok(redirect_to_session(opened.session.id(), said))
+    Ok(redirect_to_session(opened.session.id(), code))
 }
 
 pub(super) async fn undo_compaction(opened: VisitorSession) -> ActionResult {
@@ -132,22 +132,19 @@ pub(super) struct RenameForm {
     description: String,
 }
 
-pub(super) async fn rename(
-    opened: VisitorSession,
-    Form(renaming): Form<RenameForm>,
-) -> ActionResult {
-    let card = &opened.record.info;
-    let name = match renaming.name.trim() {
+pub(super) async fn rename(opened: VisitorSession, Form(form): Form<RenameForm>) -> ActionResult {
+    let info = &opened.record.info;
+    let name = match form.name.trim() {
         "" => None,
         name => Some(name.parse().map_err(throughline::Error::from)?),
     };
-    let description = Some(renaming.description.trim().to_owned()).filter(|text| !text.is_empty());
+    let description = Some(form.description.trim().to_owned()).filter(|text| !text.is_empty());
     let mut entries = Vec::new();
-    if name != card.name {
+    if name != info.name {
         let by = NameSource::Person;
         entries.push(opened.session.new_entry(Body::Renamed { name, by }));
     }
-    if description != card.description {
+    if description != info.description {
         entries.push(opened.session.new_entry(Body::Described { description }));
     }
     if !entries.is_empty() {
@@ -164,21 +161,18 @@ pub(super) struct TagsForm {
     tags: String,
 }
 
-pub(super) async fn set_tags(
-    opened: VisitorSession,
-    Form(tagging): Form<TagsForm>,
-) -> ActionResult {
-    let wanted: Result<Vec<Tag>, _> = tagging.tags.split_whitespace().map(str::parse).collect();
-    let wanted = wanted.map_err(throughline::Error::from)?;
-    let there = &opened.record.info.tags;
-    let added: Vec<Tag> = wanted
+pub(super) async fn set_tags(opened: VisitorSession, Form(form): Form<TagsForm>) -> ActionResult {
+    let tags: Result<Vec<Tag>, _> = form.tags.split_whitespace().map(str::parse).collect();
+    let tags = tags.map_err(throughline::Error::from)?;
+    let current = &opened.record.info.tags;
+    let added: Vec<Tag> = tags
         .iter()
-        .filter(|tag| !there.contains(*tag))
+        .filter(|tag| !current.contains(*tag))
         .cloned()
         .collect();
-    let removed: Vec<Tag> = there
+    let removed: Vec<Tag> = current
         .iter()
-        .filter(|tag| !wanted.contains(tag))
+        .filter(|tag| !tags.contains(tag))
         .cloned()
         .collect();
     let mut entries = Vec::new();
@@ -202,10 +196,10 @@ pub(super) struct PinForm {
     text: String,
 }
 
-pub(super) async fn pin(opened: VisitorSession, Form(pinning): Form<PinForm>) -> ActionResult {
-    let text = pinning.text.trim().replace("\r\n", "\n");
+pub(super) async fn pin(opened: VisitorSession, Form(form): Form<PinForm>) -> ActionResult {
+    let text = form.text.trim().replace("\r\n", "\n");
     if text.is_empty() {
-        return Err(Problem::invalid("say what to pin: the fact is empty").into());
+        return Err(Problem::invalid("the fact to pin is empty").into());
     }
     opened.session.pin(&text).await?;
     Ok(redirect_to_session(opened.session.id(), "pinned"))
@@ -216,11 +210,8 @@ pub(super) struct UnpinForm {
     pin: String,
 }
 
-pub(super) async fn unpin(
-    opened: VisitorSession,
-    Form(unpinning): Form<UnpinForm>,
-) -> ActionResult {
-    opened.session.unpin(&unpinning.pin).await?;
+pub(super) async fn unpin(opened: VisitorSession, Form(form): Form<UnpinForm>) -> ActionResult {
+    opened.session.unpin(&form.pin).await?;
     Ok(redirect_to_session(opened.session.id(), "unpinned"))
 }
 
@@ -231,18 +222,18 @@ pub(super) struct ForkForm {
     name: String,
 }
 
-pub(super) async fn fork(opened: VisitorSession, Form(forking): Form<ForkForm>) -> ActionResult {
-    let new = match forking.name.trim() {
+pub(super) async fn fork(opened: VisitorSession, Form(form): Form<ForkForm>) -> ActionResult {
+    let new = match form.name.trim() {
         "" => NewSession::default(),
         name => NewSession::named(name).map_err(throughline::Error::from)?,
     };
-    let forked = opened.session.fork(forking.at.map(Seq), new).await?;
+    let forked = opened.session.fork(form.at.map(Seq), new).await?;
     Ok(redirect_to_session(forked.session.id(), "forked"))
 }
 
 #[derive(Deserialize)]
 pub(super) struct MergeForm {
-    /// The fork that is merged into this session; this one into its origin, where empty.
+    /// The fork to merge into this session; if empty, this session is merged into its origin.
     #[serde(default)]
     which: String,
     #[serde(default)]
@@ -251,32 +242,32 @@ pub(super) struct MergeForm {
     summary: String,
 }
 
-pub(super) async fn merge(opened: VisitorSession, Form(merging): Form<MergeForm>) -> ActionResult {
+pub(super) async fn merge(opened: VisitorSession, Form(form): Form<MergeForm>) -> ActionResult {
     let tl = &opened.visitor.caller.tl;
-    let style = match (merging.style.as_str(), merging.summary.trim()) {
+    let style = match (form.style.as_str(), form.summary.trim()) {
         ("append", _) => MergeStyle::Append,
         ("summary", "") => {
-            return Err(Problem::invalid("say what the fork came to: the summary is empty").into());
+            return Err(Problem::invalid("the summary is empty").into());
         }
         ("summary", text) => MergeStyle::Summary(text.to_owned()),
         _ => MergeStyle::FastForward,
     };
-    let (into, fork) = if merging.which.is_empty() {
+    let (into, fork) = if form.which.is_empty() {
         let Lineage::Forked { session, .. } = &opened.record.info.lineage else {
             return Err(throughline::Error::NoOrigin(opened.session.id().clone()).into());
         };
         (tl.session(session).await?, opened.session.clone())
     } else {
-        let id: SessionId = merging.which.parse().map_err(throughline::Error::from)?;
+        let id: SessionId = form.which.parse().map_err(throughline::Error::from)?;
         (opened.session.clone(), tl.session(&id).await?)
     };
-    let said = match into.merge(&fork, &style).await? {
+    let code = match into.merge(&fork, &style).await? {
         MergeOutcome::UpToDate => "up_to_date",
         MergeOutcome::FastForwarded { .. }
         | MergeOutcome::Appended { .. }
         | MergeOutcome::Summarized => "merged",
     };
-    Ok(redirect_to_session(into.id(), said))
+    Ok(redirect_to_session(into.id(), code))
 }
 
 #[derive(Deserialize)]
@@ -284,10 +275,7 @@ pub(super) struct RewindForm {
     to: u64,
 }
 
-pub(super) async fn rewind(
-    opened: VisitorSession,
-    Form(rewinding): Form<RewindForm>,
-) -> ActionResult {
-    opened.session.rewind(Seq(rewinding.to)).await?;
+pub(super) async fn rewind(opened: VisitorSession, Form(form): Form<RewindForm>) -> ActionResult {
+    opened.session.rewind(Seq(form.to)).await?;
     Ok(redirect_to_session(opened.session.id(), "rewound"))
 }

@@ -1,4 +1,4 @@
-//! Tokens and users, for whoever may give tokens to others.
+//! Admin page: tokens and users.
 
 use std::collections::BTreeMap;
 
@@ -44,37 +44,37 @@ async fn render_page(visitor: &Visitor, first: &Markup) -> Result<Response, Page
     let main = html! {
         (first)
         div.head { h1 { "Tokens and users" } }
-        form.info.stack method="post" action="/admin" {
+        form.card.stack method="post" action="/admin" {
             h2 { "New token" }
             div.inline {
                 div { label for="user" { "User" } input id="user" name="user" required maxlength="120" placeholder="alice"; }
                 div { label for="role" { "Role" } select id="role" name="role" {
                     option value="user" { "user" } option value="service" { "service" } option value="admin" { "admin" }
                 } }
-                div { label for="days" { "Ends after" } select id="days" name="days" {
-                    option value="" { "never" } option value="7" { "7 days" } option value="30" { "30 days" } option value="365" { "a year" }
+                div { label for="days" { "Expires after" } select id="days" name="days" {
+                    option value="" { "never" } option value="7" { "7 days" } option value="30" { "30 days" } option value="365" { "1 year" }
                 } }
-                div { label for="label" { "What for" } input id="label" name="label" maxlength="120"; }
-                button.primary name="act" value="make" type="submit" { "Make token" }
+                div { label for="label" { "Label" } input id="label" name="label" maxlength="120"; }
+                button.primary name="act" value="make" type="submit" { "Create token" }
             }
             @if visitor.caller.token.is_none() {
-                p.muted { "Once there is a token, everybody needs one, you included: make yourself an admin token first." }
+                p.muted { "Once a token exists, everyone needs one, including you. Create an admin token for yourself first." }
             }
         }
-        section.info {
+        section.card {
             h2 { "Users" }
             table {
-                thead { tr { th { "User" } th.number { "Tokens that count" } th.number { "Sessions" } } }
+                thead { tr { th { "User" } th.number { "Valid tokens" } th.number { "Sessions" } } }
                 tbody { @for (owner, (good, sessions)) in &users {
                     tr { td { (owner) } td.number { (good) } td.number { (format_thousands(*sessions)) } }
                 } }
             }
         }
-        section.info {
+        section.card {
             h2 { "Tokens" }
-            @if tokens.is_empty() { p.muted { "None: whoever reaches this server on its own machine comes in." } }
+            @if tokens.is_empty() { p.muted { "None. Anyone on this machine can access the server." } }
             @else { table {
-                thead { tr { th { "Id" } th { "User" } th { "Role" } th { "What for" } th { "Made" } th { "State" } th {} } }
+                thead { tr { th { "ID" } th { "User" } th { "Role" } th { "Label" } th { "Created" } th { "Status" } th {} } }
                 tbody { @for token in tokens.iter().rev() { (token_row(visitor, token)) } }
             } }
         }
@@ -98,15 +98,15 @@ fn token_row(visitor: &Visitor, token: &ApiToken) -> Markup {
             td { (token.label.as_deref().unwrap_or_default()) }
             td { (relative_time_phrase(token.created_at, now, zone)) }
             td { @match (token.revoked_at, token.expires_at) {
-                (Some(at), _) => { "taken back " (relative_time_phrase(at, now, zone)) },
-                (None, Some(end)) if end <= now => "ended",
-                (None, Some(end)) => { "ends in " (pluralize(u64::try_from(end.duration_since(now).as_hours() / 24).unwrap_or(0), "day")) },
-                (None, None) => "good",
+                (Some(at), _) => { "revoked " (relative_time_phrase(at, now, zone)) },
+                (None, Some(end)) if end <= now => "expired",
+                (None, Some(end)) => { "expires in " (pluralize(u64::try_from(end.duration_since(now).as_hours() / 24).unwrap_or(0), "day")) },
+                (None, None) => "valid",
             } }
             td { @if token.is_valid(now) {
                 form method="post" action="/admin" {
                     input type="hidden" name="token" value=(token.id);
-                    button.plain name="act" value="revoke" type="submit" aria-label={ "Take back token " (token.id) } { "Take back" }
+                    button.plain name="act" value="revoke" type="submit" aria-label={ "Revoke token " (token.id) } { "Revoke" }
                 }
             } }
         }
@@ -139,8 +139,8 @@ pub(super) async fn change_tokens(
             let made = tl.issue_token(change.to_new_token(tl.now())?).await?;
             visitor.app.invalidate_tokens();
             let first = html! {
-                div.said role="status" {
-                    p { "A token for " b { (made.token.owner) } ". It is shown this once:" }
+                div.flash role="status" {
+                    p { "Created a token for " b { (made.token.owner) } ". Copy it now; it is not shown again:" }
                     p { code id="made" { (made.text) } " " button type="button" data-copy="#made" hidden { "Copy" } }
                 }
             };
@@ -153,7 +153,7 @@ pub(super) async fn change_tokens(
             Ok(Redirect::to("/admin?said=revoked").into_response())
         }
         other => {
-            let why = format!("{other:?} cannot be done to tokens: make or revoke");
+            let why = format!("unknown action {other:?}; use make or revoke");
             Err(Problem::bad_request("bad_form", why).into())
         }
     }
@@ -166,7 +166,7 @@ impl TokenForm {
         let expires_at = match self.days.as_str() {
             "" => None,
             days => {
-                let wrong = |_| Problem::invalid(format!("{days:?} is no number of days"));
+                let wrong = |_| Problem::invalid(format!("{days:?} is not a number of days"));
                 let days: i64 = days.parse::<u16>().map_err(wrong)?.into();
                 let end = now.checked_add(SignedDuration::from_hours(24 * days));
                 Some(end.map_err(|error| Problem::invalid(error.to_string()))?)

@@ -1,5 +1,6 @@
-//! Styles, scripts and the icon: part of the program, under addresses that change with
-//! what they say, so that a browser may keep them for good.
+//! Style sheets, scripts and the icon, compiled into the program.
+//!
+//! Their URLs contain a hash of the content, so that browsers may cache them forever.
 
 use std::fmt::Write as _;
 
@@ -15,7 +16,7 @@ use crate::Problem;
 #[folder = "assets/"]
 struct Assets;
 
-/// What the assets say, all together.
+/// Hash of all assets.
 fn assets_hash() -> String {
     let mut all = String::new();
     let mut names: Vec<_> = Assets::iter().collect();
@@ -28,11 +29,11 @@ fn assets_hash() -> String {
     Digest::of(all.as_bytes()).short()
 }
 
-/// Where an asset is.
+/// URL of an asset.
 pub(super) fn url(name: &str) -> String {
     use std::sync::LazyLock;
     static HASH: LazyLock<String> = LazyLock::new(assets_hash);
-    // While it is being worked on, the files are read anew each time.
+    // In debug builds, files are read from disk each time.
     if cfg!(debug_assertions) {
         return format!("/assets/{}/{name}", assets_hash());
     }
@@ -49,7 +50,7 @@ fn content_type(name: &str) -> &'static str {
 }
 
 pub(super) async fn serve(Path((asked, name)): Path<(String, String)>) -> Response {
-    // An address of another version must not be kept as this one's.
+    // A URL of another version must not be cached as this one.
     let same = url(&name) == format!("/assets/{asked}/{name}");
     match Assets::get(&name) {
         Some(file) if same => {

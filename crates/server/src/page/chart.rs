@@ -1,6 +1,6 @@
-//! Drawings: what a request is made of, and what turns cost.
+//! SVG charts: the composition of a request and the tokens of each turn.
 //!
-//! All sizes are attributes, since a page may hold no style of its own.
+//! Sizes are attributes, since the content security policy forbids inline styles.
 
 use maud::{Markup, html};
 use throughline::context::{Request, SectionName};
@@ -9,7 +9,7 @@ use throughline::{Body, Entry, Role, Seq, SessionId};
 
 use super::page_format::entry_path;
 
-/// A part of the gauge.
+/// The color class of a section.
 fn section_color(name: SectionName) -> &'static str {
     match name {
         SectionName::Agent => "c1",
@@ -22,13 +22,13 @@ fn section_color(name: SectionName) -> &'static str {
     }
 }
 
-/// So much of a whole, in thousandths.
+/// A fraction in thousandths.
 fn per_mille(part: u64, whole: u64) -> u64 {
     let thousandths = u128::from(part) * 1_000 / u128::from(whole.max(1));
     u64::try_from(thousandths).unwrap_or(1_000).min(1_000)
 }
 
-/// How full the context is, and of what.
+/// Draws how full the context is, by section.
 pub(super) fn gauge(request: &Request, compact_at: Option<u64>) -> Markup {
     let mut x = 0;
     let mut parts = Vec::new();
@@ -64,7 +64,7 @@ pub(super) fn gauge(request: &Request, compact_at: Option<u64>) -> Markup {
     }
 }
 
-/// The sections, with what each has.
+/// Lists the sections with their tokens.
 pub(super) fn legend(request: &Request) -> Markup {
     html! {
         table.legend {
@@ -82,18 +82,18 @@ pub(super) fn legend(request: &Request) -> Markup {
     }
 }
 
-/// What one turn cost.
+/// The token usage of one turn.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct TurnCost {
     seq: Seq,
     input: u64,
     cached: u64,
     output: u64,
-    /// Whether the session was compacted after it.
+    /// The checkpoint, if the session was compacted after this turn.
     compacted: Option<Seq>,
 }
 
-/// What the turns in these entries cost, oldest first.
+/// Collects the token usage of the turns in these entries, oldest first.
 pub(super) fn turn_costs(entries: &[Entry]) -> Vec<TurnCost> {
     let mut costs: Vec<TurnCost> = Vec::new();
     for entry in entries {
@@ -125,10 +125,10 @@ pub(super) fn turn_costs(entries: &[Entry]) -> Vec<TurnCost> {
 }
 
 const HEIGHT: u64 = 150;
-/// How wide it is, unless there are too many turns for that.
+/// Width of the chart, unless there are too many turns for it.
 const WIDTH: u64 = 1_060;
 
-/// Tokens a turn, with compactions marked.
+/// Draws tokens per turn, with compactions marked.
 pub(super) fn turn_chart(session: &SessionId, costs: &[TurnCost]) -> Markup {
     let most = costs
         .iter()
@@ -136,7 +136,7 @@ pub(super) fn turn_chart(session: &SessionId, costs: &[TurnCost]) -> Markup {
         .max()
         .unwrap_or(0);
     if most == 0 {
-        return html! { p.muted { "No model has reported what its answers cost yet." } };
+        return html! { p.muted { "No token usage reported yet." } };
     }
     let height = |tokens: u64| per_mille(tokens, most) * HEIGHT / 1_000;
     let count = costs.len() as u64;
@@ -144,7 +144,7 @@ pub(super) fn turn_chart(session: &SessionId, costs: &[TurnCost]) -> Markup {
     let bar = step - 3;
     let width = (count * step + 60).max(WIDTH);
     html! {
-        div.scroll tabindex="0" role="group" aria-label="Tokens a turn" {
+        div.scroll tabindex="0" role="group" aria-label="Tokens per turn" {
             svg.turns width=(width) height=(HEIGHT + 40) viewBox={ "0 0 " (width) " " (HEIGHT + 40) } role="img"
                 aria-label={ "Tokens of the last " (costs.len()) " turns, at most " (format_thousands(most)) } {
                 @for (share, y) in [(most, 10), (most / 2, 10 + HEIGHT / 2), (0, 10 + HEIGHT)] {
@@ -156,7 +156,7 @@ pub(super) fn turn_chart(session: &SessionId, costs: &[TurnCost]) -> Markup {
                     @let (fresh, cached, output) = (height(cost.input - cost.cached), height(cost.cached), height(cost.output));
                     @let base = 10 + HEIGHT;
                     a href=(entry_path(session, cost.seq)) {
-                        title { "#" (cost.seq) ": " (format_thousands(cost.input)) " sent, of that " (format_thousands(cost.cached)) " cached, " (format_thousands(cost.output)) " answered" }
+                        title { "#" (cost.seq) ": " (format_thousands(cost.input)) " input (" (format_thousands(cost.cached)) " cached), " (format_thousands(cost.output)) " output" }
                         rect.hit x=(x - 1) y="10" width=(step) height=(HEIGHT) {}
                         rect.cached x=(x) y=(base - cached) width=(bar) height=(cached) {}
                         rect.sent x=(x) y=(base - cached - fresh) width=(bar) height=(fresh) {}
@@ -174,8 +174,8 @@ pub(super) fn turn_chart(session: &SessionId, costs: &[TurnCost]) -> Markup {
             }
         }
         p.key.muted {
-            span { span.dot.sent {} "sent" } span { span.dot.cached {} "of that, cached" }
-            span { span.dot.answered {} "answered" } span { span.dot.compacted {} "compacted" }
+            span { span.dot.sent {} "input" } span { span.dot.cached {} "cached input" }
+            span { span.dot.answered {} "output" } span { span.dot.compacted {} "compacted" }
         }
     }
 }

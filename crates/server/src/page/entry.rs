@@ -1,4 +1,4 @@
-//! One entry, as people read it.
+//! Renders one entry as HTML.
 
 use std::collections::HashMap;
 
@@ -10,20 +10,22 @@ use throughline::{
 };
 
 use super::markdown::{render_markdown, truncate_text};
-use super::page_format::{clock_time, entry_path, format_bytes, session_path, truncate_line};
+use super::page_format::{
+    author_name, clock_time, entry_path, format_bytes, session_path, truncate_line,
+};
 use super::visitor::VisitorSession;
 
-/// What is needed to show entries.
+/// Renders the entries of a session.
 pub(super) struct EntryRenderer<'a> {
     visitor_session: &'a VisitorSession,
-    /// The results that are shown with their calls.
+    /// Tool results that are shown with their calls.
     results: HashMap<&'a str, &'a ToolResult>,
-    /// The entry that is pointed at.
+    /// The entry to highlight.
     highlighted: Option<Seq>,
 }
 
 impl<'a> EntryRenderer<'a> {
-    /// Shows these entries of a session, and points at one.
+    /// Creates a renderer for these entries, highlighting one.
     pub(super) fn new(
         visitor_session: &'a VisitorSession,
         entries: &'a [Entry],
@@ -64,13 +66,13 @@ impl<'a> EntryRenderer<'a> {
         )
     }
 
-    /// Whether the model sees an entry as it is, in a summary, or not at all.
+    /// CSS class for whether the model sees an entry as is, as part of a summary, or not at all.
     fn visibility_class(&self, seq: Seq) -> &'static str {
-        let standing = self.state();
-        if !standing.is_visible(seq) {
+        let state = self.state();
+        if !state.is_visible(seq) {
             return "unseen";
         }
-        match standing.checkpoint() {
+        match state.checkpoint() {
             Some(mark) if seq <= mark.covers => "covered",
             _ => "",
         }
@@ -85,7 +87,7 @@ impl<'a> EntryRenderer<'a> {
         }
     }
 
-    /// Something that happened and is no message.
+    /// Renders an entry that is not a message.
     fn render_note(&self, entry: &Entry, what: &Markup) -> Markup {
         let seq = entry.seq;
         html! {
@@ -101,26 +103,26 @@ impl<'a> EntryRenderer<'a> {
             |tags: &[throughline::Tag]| html! { @for tag in tags { " " span.tag { (tag) } } };
         match body {
             Body::CheckpointRetracted { checkpoint } => {
-                html! { "Took the summary at #" (checkpoint) " back" }
+                html! { "Undid the summary at #" (checkpoint) }
             }
             Body::Restored(restored) => html! {
-                "Goes on from " a href=(session_path(&restored.from)) { (restored.from) }
+                "Continued from " a href=(session_path(&restored.from)) { (restored.from) }
                 @if let Some(text) = &restored.acknowledgement { ": " q { (truncate_line(text, 300)) } }
             },
             Body::Pinned { text } => html! { "Pinned " q { (truncate_line(text, 300)) } },
-            Body::Unpinned { pin } => html! { "Took the pin at #" (pin) " back" },
+            Body::Unpinned { pin } => html! { "Unpinned #" (pin) },
             Body::Decided { text } => html! { "Decided " q { (truncate_line(text, 300)) } },
             Body::Renamed {
                 name: Some(name), ..
             } => html! { "Renamed to " b { (name) } },
-            Body::Renamed { name: None, .. } => html! { "The name was taken away" },
+            Body::Renamed { name: None, .. } => html! { "Removed the name" },
             Body::Described {
                 description: Some(text),
             } => html! { "Described as " q { (truncate_line(text, 300)) } },
-            Body::Described { description: None } => html! { "The description was taken away" },
+            Body::Described { description: None } => html! { "Removed the description" },
             Body::Tagged { tags } => html! { "Tagged" (names(tags)) },
-            Body::Untagged { tags } => html! { "No longer tagged" (names(tags)) },
-            Body::Moved { workspace, .. } => html! { "Went on in " code { (workspace) } },
+            Body::Untagged { tags } => html! { "Removed tags" (names(tags)) },
+            Body::Moved { workspace, .. } => html! { "Moved to " code { (workspace) } },
             Body::ContextSet {
                 document,
                 content: Some(_),
@@ -129,10 +131,10 @@ impl<'a> EntryRenderer<'a> {
                 document,
                 content: None,
             } => html! { "Removed the context document " code { (document) } },
-            Body::AgentSet(agent) => html! { "Went on with the agent " b { (agent.name) } },
-            Body::Cleared => html! { "A new start: the model no longer sees what came before" },
+            Body::AgentSet(agent) => html! { "Switched to the agent " b { (agent.name) } },
+            Body::Cleared => html! { "Context cleared: the model no longer sees earlier messages" },
             Body::Rewound { to } => {
-                html! { "Went back to #" (to) ": the model no longer sees what came between" }
+                html! { "Rewound to #" (to) ": the model no longer sees the messages in between" }
             }
             Body::Forked { session, at } => {
                 html! { "Forked from " a href=(entry_path(session, *at)) { (session) " at #" (at) } }
@@ -140,17 +142,17 @@ impl<'a> EntryRenderer<'a> {
             Body::Merged(merge) => html! {
                 "Merged " a href=(session_path(&merge.from)) { (merge.from) }
                 @match merge.mode {
-                    MergeMode::Appended => { ": " (format_thousands(merge.entries)) " of its entries follow" },
+                    MergeMode::Appended => { ": " (format_thousands(merge.entries)) " entries appended" },
                     MergeMode::Summarized => { ": " (truncate_line(merge.summary.as_deref().unwrap_or_default(), 500)) },
                 }
             },
             Body::Archived => html! { "Archived" },
-            Body::Unarchived => html! { "Taken up again" },
+            Body::Unarchived => html! { "Unarchived" },
             Body::Erased(tombstone) => html! {
                 "Erased"
                 @if let Some(reason) = &tombstone.reason { ": " (truncate_line(reason, 200)) }
             },
-            Body::Lost => html! { "Lost: the store was damaged here" },
+            Body::Lost => html! { "Lost: this entry was damaged in the store" },
             Body::Remembered(remembered) => {
                 html! { "Remembered " q { (truncate_line(&remembered.text, 300)) } }
             }
@@ -167,7 +169,7 @@ impl<'a> EntryRenderer<'a> {
             .filter(|block| !self.is_shown_with_call(block))
             .peekable();
         if shown.peek().is_none() && !message.content.0.is_empty() {
-            // Only a place to link to: what it says is shown with the call.
+            // Only an anchor for links: the result is shown with its call.
             return html! { span.anchor id={ "e" (seq) } data-seq=(seq) {} };
         }
         let who = match message.role {
@@ -196,13 +198,13 @@ impl<'a> EntryRenderer<'a> {
         let here = session_path(self.id());
         html! {
             details.menu {
-                summary aria-label={ "What to do with entry " (seq) } { "⋯" }
+                summary aria-label={ "Actions for entry " (seq) } { "⋯" }
                 ul {
                     li { a href={ (here) "/fork?at=" (seq) } { "Fork here…" } }
-                    li { a href={ (here) "/rewind?to=" (seq) } { "Go back to here…" } }
+                    li { a href={ (here) "/rewind?to=" (seq) } { "Rewind to here…" } }
                     @if !message.content.to_text().is_empty() {
                         li { a href={ (here) "/pin?from=" (seq) } { "Pin a fact…" } }
-                        li { a href={ (here) "/e/" (seq) "/text" } { "As plain text" } }
+                        li { a href={ (here) "/e/" (seq) "/text" } { "View as plain text" } }
                     }
                 }
             }
@@ -244,7 +246,7 @@ impl<'a> EntryRenderer<'a> {
         html! {
             (render_markdown(start))
             @if !whole {
-                p.cut { a href={ (session_path(self.id())) "/e/" (seq) "/text" } { "All of it, " (format_thousands(text.len() as u64)) " bytes" } }
+                p.cut { a href={ (session_path(self.id())) "/e/" (seq) "/text" } { "Show all " (format_thousands(text.len() as u64)) " bytes" } }
             }
         }
     }
@@ -290,18 +292,18 @@ impl<'a> EntryRenderer<'a> {
                 header {
                     b { @if hides { "Compacted" } @else { "Summarized" } }
                     " everything up to " a href=(entry_path(self.id(), checkpoint.covers)) { "#" (checkpoint.covers) }
-                    @if in_force { span.badge { "in force" } }
-                    span.meta { "by " (checkpoint.by) " · " (pluralize(checkpoint.messages, "message")) }
+                    @if in_force { span.badge { "current" } }
+                    span.meta { "written by " (author_name(&checkpoint.by)) " · " (pluralize(checkpoint.messages, "message")) }
                     (self.time(entry))
                     a.num href=(entry_path(self.id(), seq)) { "#" (seq) }
                 }
-                details open[in_force] { summary { "What it came to" } (render_summary(&checkpoint.summary)) }
+                details open[in_force] { summary { "Summary" } (render_summary(&checkpoint.summary)) }
             }
         }
     }
 }
 
-/// What a call is about, in a few words.
+/// A short description of a tool call.
 fn summarize_call(call: &ToolCall) -> String {
     let value: Result<serde_json::Value, _> = call.input.decode();
     let text = match value {
@@ -316,7 +318,7 @@ fn summarize_call(call: &ToolCall) -> String {
     truncate_line(&text, 80)
 }
 
-/// What something of another system's says it is.
+/// The kind of a foreign block.
 fn foreign_kind(json: &throughline::Json) -> String {
     #[derive(serde::Deserialize)]
     struct TypeField {
@@ -324,7 +326,7 @@ fn foreign_kind(json: &throughline::Json) -> String {
     }
     let tagged: Result<TypeField, _> = json.decode();
     tagged.map_or_else(
-        |_| "something else".to_owned(),
+        |_| "unknown block".to_owned(),
         |tagged| truncate_line(&tagged.r#type, 60),
     )
 }
@@ -350,10 +352,10 @@ fn message_stats(message: &Message) -> Markup {
     html! {
         @if let Some(model) = &message.model { span { (model) } }
         @if let Some(usage) = &message.usage {
-            span title="Tokens sent and answered" { (abbreviate(usage.input)) " → " (abbreviate(usage.output)) }
+            span title="Input and output tokens" { (abbreviate(usage.input)) " → " (abbreviate(usage.output)) }
         }
         @if let Some(millis) = message.latency_ms {
-            span title="How long it took" { (format_seconds(millis)) }
+            span title="Response time" { (format_seconds(millis)) }
         }
     }
 }
@@ -362,7 +364,7 @@ fn format_seconds(millis: u64) -> String {
     format!("{}.{} s", millis / 1_000, millis % 1_000 / 100)
 }
 
-/// A summary, part by part.
+/// Renders a summary, section by section.
 pub(super) fn render_summary(summary: &Summary) -> Markup {
     let parts = [
         ("In progress", &summary.in_progress),
@@ -386,7 +388,7 @@ pub(super) fn render_summary(summary: &Summary) -> Markup {
     }
 }
 
-/// All that can be read of a message.
+/// The readable text of a message.
 pub(super) fn plain_text(content: &Content) -> String {
     content.to_text().into_owned()
 }

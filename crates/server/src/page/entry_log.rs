@@ -1,4 +1,4 @@
-//! Everything that happened to a session, entry by entry, as it is kept.
+//! Log page: every entry of a session as it is stored.
 
 use axum::response::Response;
 use maud::html;
@@ -36,10 +36,10 @@ pub(super) async fn page(
         .filter(|seq| *seq > Seq(1));
     let main = html! {
         (session_header(&opened, Tab::Log, None))
-        p.muted { "Newest first, as it happens: "
+        p.muted { "Newest first. See also the "
             a href={ "/events?session=" (super::page_format::percent_encode(opened.session.id().as_str())) } { "live events of this session" } }
         table.log {
-            thead { tr { th.number { "#" } th { "When" } th { "What" } th { "Digest" } } }
+            thead { tr { th.number { "#" } th { "Time" } th { "Entry" } th { "Digest" } } }
             tbody {
                 @for entry in entries.iter().rev() {
                     tr {

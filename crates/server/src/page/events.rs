@@ -1,4 +1,4 @@
-//! What happens, as it happens.
+//! Events page: live events of all sessions.
 
 use axum::response::Response;
 use maud::html;
@@ -27,16 +27,16 @@ pub(super) async fn page(
             span id="state" role="status" {}
             button type="button" id="pause" { "Pause" }
         }
-        noscript { p.muted { "Live events need scripts. Programs read them at " code { "/api/events" } "." } }
+        noscript { p.muted { "Live events require JavaScript. Programs can read them at " code { "/api/events" } "." } }
         div.toolbar {
-            label.visually-hidden for="filter" { "Only events with" }
-            input id="filter" type="search" placeholder="Only events with…   /" data-search;
+            label.visually-hidden for="filter" { "Filter events" }
+            input id="filter" type="search" placeholder="Filter events   /" data-search;
         }
         table.log id="events" data-session=(query.session) {
-            thead { tr { th { "When" } th { "Event" } th { "Session" } th { "What" } } }
+            thead { tr { th { "Time" } th { "Event" } th { "Session" } th { "Details" } } }
             tbody aria-live="off" {}
         }
-        p.muted id="waiting" { "Waiting for something to happen." }
+        p.muted id="waiting" { "Waiting for events." }
     };
     Ok(layout::page(
         &visitor,

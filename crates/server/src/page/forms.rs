@@ -1,4 +1,4 @@
-//! Small forms about a session, each a page of its own.
+//! Forms about a session (rename, tags, fork, delete…), each on its own page.
 
 use axum::response::Response;
 use maud::{Markup, html};
@@ -12,12 +12,12 @@ use super::session::{Tab, session_header};
 use super::visitor::{PageError, VisitorSession};
 use crate::extract::Query;
 
-/// A form about a session.
+/// Renders a form about a session.
 fn form_page(opened: &VisitorSession, action: &str, name: &str, fields: &Markup) -> Response {
     let here = session_path(opened.session.id());
     let main = html! {
         (session_header(opened, Tab::Form, None))
-        form.stack.info.narrow method="post" action={ (here) "/" (action) } {
+        form.stack.card.narrow method="post" action={ (here) "/" (action) } {
             h2 { (name) }
             (fields)
             div.buttons {
@@ -45,8 +45,8 @@ pub(super) async fn rename(opened: VisitorSession) -> Response {
         &html! {
             label for="name" { "Name" }
             input id="name" name="name" value=(name) maxlength="200" autofocus;
-            p.muted { "Letters, digits and dashes; everything else becomes a dash. Left empty, it has no name." }
-            label for="description" { "What it is about" }
+            p.muted { "Letters, digits and dashes; other characters become dashes. Leave empty for no name." }
+            label for="description" { "Description" }
             textarea id="description" name="description" rows="2" { (about) }
         },
     )
@@ -63,9 +63,9 @@ pub(super) async fn tags(opened: VisitorSession) -> Response {
     form_page(
         &opened,
         "tags",
-        "Change tags",
+        "Edit tags",
         &html! {
-            label for="tags" { "Tags, with spaces between" }
+            label for="tags" { "Tags, separated by spaces" }
             input id="tags" name="tags" value=(tags.join(" ")) autofocus;
         },
     )
@@ -96,7 +96,7 @@ pub(super) async fn pin(
         "pin",
         "Pin",
         &html! {
-            label for="text" { "A fact to keep always in view" }
+            label for="text" { "Fact to include in every request" }
             textarea id="text" name="text" rows="4" required autofocus { (text) }
         },
     ))
@@ -115,10 +115,10 @@ pub(super) async fn fork(opened: VisitorSession, Query(query): Query<ForkQuery>)
         "fork",
         "Fork",
         &html! {
-            p { "A new session that shares everything up to an entry and goes its own way from there. Neither changes the other." }
+            p { "Creates a new session that shares everything up to an entry. After that, neither session changes the other." }
             label for="at" { "Up to entry" }
             input id="at" name="at" type="number" min="0" max=(head) value=(at) required;
-            label for="name" { "Name, if you like" }
+            label for="name" { "Name (optional)" }
             input id="name" name="name" maxlength="200" autofocus;
         },
     )
@@ -135,23 +135,23 @@ pub(super) async fn rewind(opened: VisitorSession, Query(query): Query<RewindQue
     form_page(
         &opened,
         "rewind",
-        "Go back",
+        "Rewind",
         &html! {
-            p { "What was said after this entry stays here to read, and the model no longer sees it." }
-            label for="to" { "Back to entry" }
+            p { "Messages after this entry remain readable, but the model no longer sees them." }
+            label for="to" { "Rewind to entry" }
             input id="to" name="to" type="number" min="0" max=(head) value=(to) required;
         },
     )
 }
 
 pub(super) async fn merge(opened: VisitorSession) -> Result<Response, PageError> {
-    let card = &opened.record.info;
+    let info = &opened.record.info;
     let tl = &opened.visitor.caller.tl;
     let filter = SessionFilter {
-        parent: Some(card.id.clone()),
+        parent: Some(info.id.clone()),
         ..SessionFilter::default()
     };
-    let is_fork = |card: &SessionInfo| matches!(card.lineage, Lineage::Forked { .. });
+    let is_fork = |info: &SessionInfo| matches!(info.lineage, Lineage::Forked { .. });
     let forks: Vec<SessionInfo> = tl
         .list(&filter, None, 200)
         .await?
@@ -159,15 +159,15 @@ pub(super) async fn merge(opened: VisitorSession) -> Result<Response, PageError>
         .into_iter()
         .filter(is_fork)
         .collect();
-    let origin = match &card.lineage {
+    let origin = match &info.lineage {
         Lineage::Forked { session, .. } => tl.session(session).await.ok(),
         Lineage::Root | Lineage::Continued { .. } => None,
     };
     if forks.is_empty() && origin.is_none() {
         let main = html! {
             (session_header(&opened, Tab::Form, None))
-            div.empty { p.big { "Nothing to merge" } p { "This session is no fork, and has none. "
-                a href={ (session_path(&card.id)) "/fork" } { "Fork it" } " first." } }
+            div.empty { p.big { "Nothing to merge" } p { "This session is not a fork and has no forks. "
+                a href={ (session_path(&info.id)) "/fork" } { "Fork it" } " first." } }
         };
         return Ok(layout::page(
             &opened.visitor,
@@ -188,11 +188,11 @@ pub(super) async fn merge(opened: VisitorSession) -> Result<Response, PageError>
                 @for fork in &forks { option value=(fork.id) { (truncate_line(session_title(fork), 60)) " into this session" } }
             }
             fieldset {
-                legend { "If both have gone on since" }
-                label { input type="radio" name="style" value="append" checked; " Append what was said in the fork" }
+                legend { "If both sessions have new messages" }
+                label { input type="radio" name="style" value="append" checked; " Append the fork's messages" }
                 label { input type="radio" name="style" value="fast_forward"; " Do not merge" }
-                label { input type="radio" name="style" value="summary"; " Only what it came to, in these words:" }
-                label.visually-hidden for="summary" { "What it came to" }
+                label { input type="radio" name="style" value="summary"; " Append only this summary:" }
+                label.visually-hidden for="summary" { "Summary" }
                 textarea id="summary" name="summary" rows="2" {}
             }
         },

@@ -1,4 +1,4 @@
-//! What every page has around what it shows.
+//! The common layout of all pages: header, navigation, security headers, error pages.
 
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
@@ -9,12 +9,12 @@ use super::page_format::session_title;
 use super::visitor::{Visitor, VisitorSession};
 use crate::Problem;
 
-/// Only what this server serves is run, shown or talked to, and nothing within a page.
+/// Content security policy: only resources of this server, and nothing inline.
 const PAGE_CSP: &str = "default-src 'none'; script-src 'self'; style-src 'self'; \
                       img-src 'self'; connect-src 'self'; form-action 'self'; base-uri 'none'; \
                       frame-ancestors 'none'";
 
-/// Which part of the page one is in.
+/// The active navigation item.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum NavItem {
     Sessions,
@@ -34,7 +34,7 @@ const NAV_ITEMS: [(NavItem, &str, &str); 6] = [
     (NavItem::Admin, "/admin", "Admin"),
 ];
 
-/// A whole page.
+/// Renders a complete page.
 pub(super) fn page(
     visitor: &Visitor,
     place: NavItem,
@@ -53,26 +53,26 @@ pub(super) fn page(
             }
             div.who-am-i {
                 @if visitor.is_logged_in() {
-                    span.muted title="Whose sessions these are" { (visitor.caller.owner()) }
+                    span.muted title="Logged in as" { (visitor.caller.owner()) }
                     form method="post" action="/logout" { button.plain type="submit" { "Log out" } }
                 }
                 @if visitor.caller.token.is_none() {
-                    span.muted title="Whoever reaches this server has full access. `tl token create` makes a token, which is required from then on." { "Open: no token required" }
+                    span.muted title="Anyone who can reach this server has full access. Create a token with `tl token create` to require one." { "Open: no token required" }
                 }
-                button.plain type="button" data-theme-switch aria-label="Light or dark" hidden { "◐" }
+                button.plain type="button" data-theme-switch aria-label="Switch theme" hidden { "◐" }
             }
         }
     };
     render_document(StatusCode::OK, title, scripts, &top, main)
 }
 
-/// A whole page about a session.
+/// Renders a complete page about a session.
 pub(super) fn session_page(opened: &VisitorSession, what: &str, main: &Markup) -> Response {
     let title = format!("{what} of {}", session_title(&opened.record.info));
     page(&opened.visitor, NavItem::Sessions, &title, &[], main)
 }
 
-/// A page for somebody who is nobody yet, or where something went wrong.
+/// Renders a page without navigation, for visitors who are not logged in and for errors.
 pub(super) fn bare_page(status: StatusCode, title: &str, main: &Markup) -> Response {
     let top = html! {
         header.top { a.brand href="/" { (logo()) span { "Throughline" } } }
@@ -80,7 +80,7 @@ pub(super) fn bare_page(status: StatusCode, title: &str, main: &Markup) -> Respo
     render_document(status, title, &[], &top, main)
 }
 
-/// What went wrong, as a page.
+/// Renders an error page.
 pub(crate) fn error_page(problem: &Problem) -> Response {
     let main = html! {
         div.narrow.empty {
@@ -110,7 +110,8 @@ fn render_document(
                 title { (title) " · Throughline" }
                 link rel="icon" href=(asset::url("icon.svg"));
                 link rel="stylesheet" href=(asset::url("style.css"));
-                // Before anything is drawn, so that nothing flashes in the wrong light.
+                // Loaded before anything is drawn, so that the page does not flash in the wrong
+                // theme.
                 script src=(asset::url("theme.js")) {}
                 script defer src=(asset::url("base.js")) {}
                 @for script in scripts {
@@ -128,7 +129,7 @@ fn render_document(
     html_response(status, &markup)
 }
 
-/// A part of a page, for a script to put in place.
+/// Returns an HTML fragment, for a script to insert.
 pub(super) fn fragment(markup: &Markup) -> Response {
     html_response(StatusCode::OK, markup)
 }
@@ -139,7 +140,7 @@ fn html_response(status: StatusCode, markup: &Markup) -> Response {
     let fixed = [
         (header::CONTENT_TYPE, "text/html; charset=utf-8"),
         (header::CONTENT_SECURITY_POLICY, PAGE_CSP),
-        // Without a referrer a browser would not say where a form comes from, either.
+        // With `no-referrer`, a browser would send no origin with forms either.
         (header::REFERRER_POLICY, "same-origin"),
     ];
     for (name, value) in fixed {
@@ -148,7 +149,7 @@ fn html_response(status: StatusCode, markup: &Markup) -> Response {
     response
 }
 
-/// A thread through a needle's eye, more or less.
+/// The logo: a thread through the eye of a needle.
 fn logo() -> Markup {
     html! {
         svg.mark viewBox="0 0 24 24" width="20" height="20" aria-hidden="true" {
@@ -158,34 +159,36 @@ fn logo() -> Markup {
     }
 }
 
-/// What is said after something was done.
+/// The message shown after an action.
 pub(super) fn flash_message(code: Option<&str>) -> Markup {
     let text = match code {
-        Some("compacted") => "Compacted: what came before is summarized, and still here to read.",
-        Some("not_needed") => "There is nothing to summarize yet.",
-        Some("not_worth_it") => "Too little was said: a summary would be no shorter.",
-        Some("overtaken") => "Somebody else was first; theirs stands.",
-        Some("undone") => "The last summary was taken back.",
-        Some("cleared") => "A new start: the model no longer sees what came before.",
+        Some("compacted") => {
+            "Compacted: earlier messages are summarized for the model and remain readable here."
+        }
+        Some("not_needed") => "There is nothing to compact yet.",
+        Some("not_worth_it") => "Not compacted: a summary would not be shorter.",
+        Some("overtaken") => "Not compacted: another compaction finished first.",
+        Some("undone") => "Undid the last compaction.",
+        Some("cleared") => "Context cleared: the model no longer sees earlier messages.",
         Some("archived") => "Archived.",
-        Some("unarchived") => "Taken up again.",
+        Some("unarchived") => "Unarchived.",
         Some("trashed") => "Moved to the trash. It can be restored from there.",
         Some("restored") => "Restored.",
-        Some("removed") => "Removed for good.",
+        Some("removed") => "Deleted permanently.",
         Some("renamed") => "Renamed.",
-        Some("tagged") => "Tags changed.",
-        Some("pinned") => "Pinned: always in view.",
-        Some("unpinned") => "The pin was taken back.",
-        Some("forked") => "This is the fork. Both share what came before it.",
+        Some("tagged") => "Tags updated.",
+        Some("pinned") => "Pinned: part of every request.",
+        Some("unpinned") => "Unpinned.",
+        Some("forked") => "This is the new fork. It shares all earlier messages with its origin.",
         Some("merged") => "Merged.",
-        Some("up_to_date") => "There was nothing to merge.",
-        Some("rewound") => "Went back: the model no longer sees what came after.",
+        Some("up_to_date") => "Nothing to merge.",
+        Some("rewound") => "Rewound: the model no longer sees the later messages.",
         Some("remembered") => "Remembered.",
-        Some("known") => "That was known already.",
+        Some("known") => "This fact was already remembered.",
         Some("forgotten") => "Forgotten.",
         Some("accepted") => "Accepted.",
-        Some("revoked") => "The token was taken back.",
+        Some("revoked") => "Token revoked.",
         _ => return html! {},
     };
-    html! { p.said role="status" { (text) } }
+    html! { p.flash role="status" { (text) } }
 }

@@ -1,4 +1,4 @@
-//! Coming in with a token, and leaving.
+//! Login with a token, and logout.
 
 use axum::Extension;
 use axum::extract::{Request, State};
@@ -15,9 +15,9 @@ use crate::client_address::Client;
 use crate::extract::Query;
 use crate::{App, Problem};
 
-/// How long a browser keeps the token: thirty days.
+/// Lifetime of the cookie: thirty days.
 const COOKIE_MAX_AGE: u64 = 30 * 24 * 60 * 60;
-/// The largest form that somebody without a token may send.
+/// Maximum size of the login form, which anyone may send.
 const MAX_LOGIN_BYTES: usize = 4_096;
 
 #[derive(Clone, Debug, Default, Deserialize)]
@@ -29,9 +29,9 @@ fn login_form(next: &str, why: Option<&str>) -> Markup {
     html! {
         div.narrow {
             h1 { "Log in" }
-            p { "Your token says whose sessions you see. Whoever runs this server makes one with "
+            p { "Enter your access token. The administrator of this server can create one with "
                 code { "tl token create --user NAME" } "." }
-            @if let Some(why) = why { p.said.bad role="alert" { (why) } }
+            @if let Some(why) = why { p.flash.bad role="alert" { (why) } }
             form.stack method="post" action="/login" {
                 input type="hidden" name="next" value=(next);
                 label for="token" { "Token" }
@@ -59,7 +59,7 @@ pub(super) struct LoginForm {
     next: Option<String>,
 }
 
-/// Logs somebody in, or makes their address wait after several failures.
+/// Logs the visitor in, or makes their address wait after several failures.
 pub(super) async fn log_in(
     State(app): State<App>,
     Extension(client): Extension<Client>,
@@ -70,38 +70,34 @@ pub(super) async fn log_in(
         let problem = Problem::new(
             StatusCode::TOO_MANY_REQUESTS,
             "too_many_logins",
-            format!("too many logins failed; try again in {seconds} s"),
+            format!("too many failed logins; try again in {seconds} s"),
         );
         let mut response = PageError(problem).into_response();
         let headers = response.headers_mut();
         headers.insert(header::RETRY_AFTER, HeaderValue::from(seconds));
         response
     })?;
-    let entering: LoginForm = read_form(request, &app, MAX_LOGIN_BYTES).await?;
-    let entered = check_login(&app, &client, &entering).await;
-    entered.map_err(IntoResponse::into_response)
+    let form: LoginForm = read_form(request, &app, MAX_LOGIN_BYTES).await?;
+    let outcome = check_login(&app, &client, &form).await;
+    outcome.map_err(IntoResponse::into_response)
 }
 
-async fn check_login(
-    app: &App,
-    client: &Client,
-    entering: &LoginForm,
-) -> Result<Response, PageError> {
-    let next = local_path(entering.next.as_deref());
-    let text = entering.token.trim();
+async fn check_login(app: &App, client: &Client, form: &LoginForm) -> Result<Response, PageError> {
+    let next = local_path(form.next.as_deref());
+    let text = form.token.trim();
     let now = app.config.tl.now();
     let good = match app.config.tl.token(text).await? {
         Some(token) => token.is_valid(now),
         None => false,
     };
-    // Nothing but a token goes into a header.
+    // Only a well-formed token may go into a header.
     let plain = text
         .bytes()
         .all(|b| b.is_ascii_alphanumeric() || b"-_".contains(&b));
     if !good || !plain {
         app.login_backoff
             .record_failure(client.rate_limit_address());
-        let why = "That token is not known here, has ended or was taken back.";
+        let why = "The token is unknown, expired or revoked.";
         return Ok(bare_page(
             StatusCode::UNAUTHORIZED,
             "Log in",
@@ -136,7 +132,7 @@ fn redirect_with_cookie(
         "{TOKEN_COOKIE}={value}; Path=/; Max-Age={seconds}; HttpOnly; SameSite=Strict{secure}"
     );
     let cookie = HeaderValue::from_str(&cookie)
-        .map_err(|_| Problem::bad_request("bad_token", "that is no token: it begins with tl_"))?;
+        .map_err(|_| Problem::bad_request("bad_token", "not a token: tokens begin with tl_"))?;
     let mut response = Redirect::to(next).into_response();
     response.headers_mut().insert(header::SET_COOKIE, cookie);
     Ok(response)

@@ -1,8 +1,7 @@
-//! What was said, as markup that can do no harm.
+//! Renders messages as safe HTML.
 //!
-//! Markup in a message is shown as the text it is; pictures are named and not loaded;
-//! links lead to addresses of the web only. What comes of that is sanitized once more,
-//! so that a mistake in the one is caught by the other.
+//! HTML in a message is shown as text; images are named and not loaded; links lead to web addresses
+//! only. The result is sanitized once more, so that a mistake in one step is caught by the other.
 
 use std::sync::LazyLock;
 
@@ -10,7 +9,7 @@ use maud::{Markup, PreEscaped, html};
 use pulldown_cmark::{CodeBlockKind, CowStr, Event, Options, Parser, Tag, TagEnd};
 use throughline_highlight::{Highlighter, TokenKind};
 
-/// The longest text that is rendered, in bytes; the rest is a link away.
+/// Maximum bytes of text that are rendered; the rest is behind a link.
 pub(super) const MAX_RENDERED_BYTES: usize = 40_000;
 
 static SANITIZER: LazyLock<ammonia::Builder<'static>> = LazyLock::new(|| {
@@ -65,7 +64,7 @@ static SANITIZER: LazyLock<ammonia::Builder<'static>> = LazyLock::new(|| {
     cleaner
 });
 
-/// The beginning of a text that is not too long, and whether it is all.
+/// Returns the part of a text that is rendered, and whether it is the whole text.
 pub(super) fn truncate_text(text: &str) -> (&str, bool) {
     if text.len() <= MAX_RENDERED_BYTES {
         return (text, true);
@@ -77,7 +76,7 @@ pub(super) fn truncate_text(text: &str) -> (&str, bool) {
     (&text[..end], false)
 }
 
-/// A text as it is meant.
+/// Renders a text as Markdown.
 pub(super) fn render_markdown(text: &str) -> Markup {
     let options =
         Options::ENABLE_TABLES | Options::ENABLE_STRIKETHROUGH | Options::ENABLE_TASKLISTS;
@@ -89,8 +88,7 @@ pub(super) fn render_markdown(text: &str) -> Markup {
     html! { div.md { (PreEscaped(clean)) } }
 }
 
-/// Gathers a block of code, and gives it in color once it is whole; anything else is made
-/// harmless.
+/// Collects a code block and highlights it once it is complete; other events are made safe.
 fn highlight_code<'a>(code: &mut Option<CodeBlock>, event: Event<'a>) -> Vec<Event<'a>> {
     match (code.as_mut(), event) {
         (None, Event::Start(Tag::CodeBlock(block))) => {
@@ -115,9 +113,9 @@ fn highlight_code<'a>(code: &mut Option<CodeBlock>, event: Event<'a>) -> Vec<Eve
     }
 }
 
-/// A block of code.
+/// A code block.
 struct CodeBlock {
-    /// What stands after its fence.
+    /// The info string after its fence.
     info: String,
     text: String,
 }
@@ -140,7 +138,7 @@ impl CodeBlock {
     }
 }
 
-/// The classes that pieces of code have; the style sheet says what they look like.
+/// CSS classes for highlighted code; the style sheet defines their looks.
 const CODE_CLASSES: [&str; 11] = [
     "code-keyword",
     "code-quoted",
@@ -175,12 +173,12 @@ fn code_class(kind: TokenKind) -> Option<&'static str> {
 fn sanitize_event(event: Event<'_>) -> Vec<Event<'_>> {
     match event {
         Event::Html(text) | Event::InlineHtml(text) => vec![Event::Text(text)],
-        // Loading a picture would tell somebody that it was looked at.
+        // Loading an image would reveal to its host that it was viewed.
         Event::Start(Tag::Image { dest_url, .. }) => {
             vec![Event::Text(CowStr::from(format!("[picture {dest_url}: ")))]
         }
         Event::End(TagEnd::Image) => vec![Event::Text(CowStr::Borrowed("]"))],
-        // Lines of a chat are meant as they were typed.
+        // Line breaks in a chat are meant as typed.
         Event::SoftBreak => vec![Event::HardBreak],
         event => vec![event],
     }
@@ -209,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn code_has_classes_where_its_language_is_known() {
+    fn code_in_a_known_language_is_highlighted() {
         let html = render_to_string("```rust\nlet a = \"<b>\"; // c\n\nfn d() {}\n```\n");
         let expected = "<pre><code><span class=\"code-keyword\">let</span> a = \
                         <span class=\"code-quoted\">\"&lt;b&gt;\"</span>; \
@@ -231,7 +229,7 @@ mod tests {
     }
 
     #[test]
-    fn every_class_of_code_may_stay() {
+    fn every_highlighting_class_passes_the_sanitizer() {
         for class in CODE_CLASSES {
             let span = format!("<span class=\"{class}\">x</span>");
             assert_eq!(SANITIZER.clean(&span).to_string(), span);
@@ -241,7 +239,7 @@ mod tests {
     }
 
     #[test]
-    fn code_cannot_get_out_of_its_block() {
+    fn code_cannot_escape_its_block() {
         for text in [
             "```html\n</code></pre><script>alert(1)</script>\n```\n",
             "```\n</code></pre><script>alert(1)</script>\n",
@@ -257,7 +255,7 @@ mod tests {
     }
 
     #[test]
-    fn markup_is_shown_as_the_text_it_is() {
+    fn html_is_shown_as_text() {
         for text in [
             "<script>alert(1)</script>",
             "<img src=x onerror=alert(1)>",
@@ -275,7 +273,7 @@ mod tests {
     }
 
     #[test]
-    fn links_lead_to_the_web_and_nowhere_else() {
+    fn only_web_links_are_kept() {
         for text in [
             "[x](javascript:alert(1))",
             "[x](JaVaScRiPt:alert(1))",
@@ -302,13 +300,13 @@ mod tests {
     }
 
     #[test]
-    fn pictures_are_named_and_not_loaded() {
+    fn images_are_named_and_not_loaded() {
         let html = render_to_string("![cat](https://example.org/cat.png)");
         assert!(html.contains("cat.png") && !html.contains("<img"), "{html}");
     }
 
     #[test]
-    fn a_long_text_is_cut_between_characters() {
+    fn a_long_text_is_truncated_at_a_character_boundary() {
         let text = "é".repeat(MAX_RENDERED_BYTES);
         let (start, whole) = truncate_text(&text);
         assert!(!whole && start.len() <= MAX_RENDERED_BYTES && start.chars().all(|c| c == 'é'));

@@ -1,4 +1,4 @@
-//! What outlives sessions: facts of a project, or of all of them.
+//! Memory page: the facts of a project, or owner-wide.
 
 use axum::response::{IntoResponse, Redirect, Response};
 use maud::{Markup, html};
@@ -7,7 +7,7 @@ use throughline::format::pluralize;
 use throughline::{AddFactStatus, Fact, Memory, MemoryScope, NewFact, Seq};
 
 use super::layout::{self, NavItem, flash_message};
-use super::page_format::{entry_path, percent_encode, relative_time_phrase};
+use super::page_format::{author_name, entry_path, percent_encode, relative_time_phrase};
 use super::visitor::{Form, PageError, Visitor};
 use crate::Problem;
 use crate::extract::Query;
@@ -36,7 +36,7 @@ pub(super) async fn page(
     let projects = visitor.caller.tl.projects().await?;
     let memory = scoped_memory(&visitor, &query.project)?;
     let facts = memory.facts().await?;
-    let standing: Vec<Fact> = match query.q.trim() {
+    let current: Vec<Fact> = match query.q.trim() {
         "" => memory.top_facts(&[], usize::MAX).await?,
         words => memory
             .search(words)
@@ -52,9 +52,9 @@ pub(super) async fn page(
     let past: Vec<&Fact> = facts.iter().filter(|fact| !fact.is_current()).collect();
     let main = html! {
         (flash_message(query.said.as_deref()))
-        div.head { h1 { "Memory" } span.muted { (pluralize(standing.len() as u64, "fact")) } }
+        div.head { h1 { "Memory" } span.muted { (pluralize(current.len() as u64, "fact")) } }
         form.toolbar method="get" action="/memory" role="search" {
-            label.visually-hidden for="project" { "Whose memory" }
+            label.visually-hidden for="project" { "Project" }
             select id="project" name="project" data-submit {
                 option value="" { "All projects" }
                 @for project in &projects {
@@ -67,24 +67,24 @@ pub(super) async fn page(
         }
         form.toolbar method="post" action="/memory" {
             input type="hidden" name="project" value=(query.project);
-            label.visually-hidden for="text" { "Something to remember" }
-            input id="text" name="text" required maxlength="2000" placeholder="Something to remember in every session from now on";
+            label.visually-hidden for="text" { "New fact" }
+            input id="text" name="text" required maxlength="2000" placeholder="A fact to remember in every session";
             button.primary name="act" value="add" type="submit" { "Remember" }
         }
         @if !proposed.is_empty() {
-            section.info {
+            section.card {
                 h2 { "Proposed" }
-                p.muted { "Found in summaries. They count once you accept them." }
+                p.muted { "Found in summaries. They are used only after you accept them." }
                 ul.things { @for fact in proposed { (render_fact(&visitor, &query, fact, true)) } }
             }
         }
-        @if standing.is_empty() {
-            div.empty { p.big { "Nothing remembered" } p { "Facts that should be known in every session go here." } }
+        @if current.is_empty() {
+            div.empty { p.big { "No facts yet" } p { "Add facts that the model should know in every session." } }
         }
-        ul.things { @for fact in &standing { (render_fact(&visitor, &query, fact, false)) } }
+        ul.things { @for fact in &current { (render_fact(&visitor, &query, fact, false)) } }
         @if !past.is_empty() {
             details {
-                summary { (pluralize(past.len() as u64, "fact")) " that no longer counts" }
+                summary { (pluralize(past.len() as u64, "fact")) " no longer in effect" }
                 ul.things { @for fact in past { (render_past_fact(fact)) } }
             }
         }
@@ -117,9 +117,9 @@ fn render_fact(visitor: &Visitor, query: &MemoryQuery, fact: &Fact, proposed: bo
             div {
                 (fact.text)
                 div.muted {
-                    "#" (fact.seq) " · by " (fact.author.as_deref().unwrap_or(&fact.by)) " · " (relative_time_phrase(fact.at, now, zone))
+                    "#" (fact.seq) " · by " (fact.author.as_deref().unwrap_or_else(|| author_name(&fact.by))) " · " (relative_time_phrase(fact.at, now, zone))
                     @if fact.uses > 0 { " · used in " (pluralize(fact.uses, "session")) }
-                    @if let Some(source) = &fact.source { " · " a href=(entry_path(&source.session, source.seq)) { "where it was said" } }
+                    @if let Some(source) = &fact.source { " · " a href=(entry_path(&source.session, source.seq)) { "source" } }
                     @for file in &fact.files { " " code { (file) } }
                 }
             }
@@ -128,7 +128,7 @@ fn render_fact(visitor: &Visitor, query: &MemoryQuery, fact: &Fact, proposed: bo
                 input type="hidden" name="fact" value=(fact.seq);
                 @if proposed {
                     button name="act" value="accept" type="submit" { "Accept" }
-                    button.plain name="act" value="forget" type="submit" { "Turn down" }
+                    button.plain name="act" value="forget" type="submit" { "Reject" }
                 } @else {
                     button.plain name="act" value="forget" type="submit" aria-label={ "Forget fact " (fact.seq) } { "Forget" }
                 }
@@ -152,7 +152,7 @@ pub(super) async fn change_memory(
     Form(change): Form<MemoryForm>,
 ) -> Result<Response, PageError> {
     let memory = scoped_memory(&visitor, &change.project)?;
-    let said = match (change.act.as_str(), change.fact.map(Seq)) {
+    let code = match (change.act.as_str(), change.fact.map(Seq)) {
         ("add", _) => match memory
             .add(NewFact::from_person(change.text.trim()))
             .await?
@@ -171,10 +171,10 @@ pub(super) async fn change_memory(
             "accepted"
         }
         (other, _) => {
-            let why = format!("{other:?} cannot be done to memory: add, accept or forget");
+            let why = format!("unknown action {other:?}; use add, accept or forget");
             return Err(Problem::bad_request("bad_form", why).into());
         }
     };
     let project = percent_encode(&change.project);
-    Ok(Redirect::to(&format!("/memory?project={project}&said={said}")).into_response())
+    Ok(Redirect::to(&format!("/memory?project={project}&said={code}")).into_response())
 }

@@ -1,12 +1,11 @@
-//! The page: sessions for people, in a browser.
+//! The web page: sessions in a browser.
 //!
-//! Every view is a whole document that works without a script: links lead on, forms
-//! change things and lead back. Scripts make it live: they fetch the same parts the
-//! documents are made of (`?part=…`) and put them in place, and hear of changes over
-//! `/api/events/ws`.
+//! Every view is a complete document that works without scripts: links navigate, forms change
+//! things and redirect back. Scripts add live updates: they fetch fragments of the same documents
+//! (`?part=…`) and receive changes over `/api/events/ws`.
 //!
-//! Invariant: nothing that was said becomes markup but through [`markdown`], and a
-//! browser runs nothing and loads nothing that is not in [`asset`].
+//! Invariant: message content becomes HTML only through [`markdown`], and a browser runs and loads
+//! only what is in [`asset`].
 
 mod actions;
 mod admin;
@@ -41,7 +40,7 @@ pub(crate) use layout::error_page;
 
 use crate::App;
 
-/// Every path of the page, and what answers there.
+/// The routes of the page.
 fn routes() -> Vec<(&'static str, MethodRouter<App>)> {
     vec![
         ("/", get(session_list::page)),
@@ -83,7 +82,7 @@ fn routes() -> Vec<(&'static str, MethodRouter<App>)> {
     ]
 }
 
-/// Everything that is not an API.
+/// Builds the router of the page.
 pub(crate) fn router() -> Router<App> {
     let routes = routes().into_iter();
     routes.fold(Router::new(), |router, (path, answers)| {

@@ -1,4 +1,4 @@
-//! Times, numbers and addresses, as people and browsers read them.
+//! Formats times, numbers and URLs for pages.
 
 use std::fmt::Write as _;
 
@@ -7,7 +7,7 @@ use maud::{Markup, html};
 use throughline::format::{abbreviate, format_age};
 use throughline::{Seq, SessionId, SessionInfo, Timestamp};
 
-/// A text as part of an address.
+/// Percent-encodes text for a URL.
 pub(super) fn percent_encode(text: &str) -> String {
     let mut out = String::new();
     for byte in text.bytes() {
@@ -20,17 +20,17 @@ pub(super) fn percent_encode(text: &str) -> String {
     out
 }
 
-/// Where a session is.
+/// URL path of a session.
 pub(super) fn session_path(id: &SessionId) -> String {
     format!("/s/{}", percent_encode(id.as_str()))
 }
 
-/// Where an entry is.
+/// URL path of an entry.
 pub(super) fn entry_path(id: &SessionId, seq: Seq) -> String {
     format!("{}/e/{seq}#e{seq}", session_path(id))
 }
 
-/// A path of this server's, or the list where it is none.
+/// Returns a path on this server, or the session list for anything else.
 pub(super) fn local_path(path: Option<&str>) -> &str {
     let own = |path: &&str| {
         path.starts_with('/')
@@ -41,16 +41,26 @@ pub(super) fn local_path(path: Option<&str>) -> &str {
     path.filter(own).unwrap_or("/")
 }
 
-/// What people call a session: its name, or what was first said in it.
-pub(super) fn session_title(card: &SessionInfo) -> &str {
-    match &card.name {
+/// The title of a session: its name, or the beginning of its first message.
+pub(super) fn session_title(info: &SessionInfo) -> &str {
+    match &info.name {
         Some(name) => name.as_str(),
-        None if !card.preview.is_empty() => &card.preview,
-        None => card.id.as_str(),
+        None if !info.preview.is_empty() => &info.preview,
+        None => info.id.as_str(),
     }
 }
 
-/// Bytes at a glance.
+/// The display name of what wrote a summary or a fact: a model's name is shown as it is.
+pub(super) fn author_name(by: &str) -> &str {
+    match by {
+        "extractive" => "the extractive summarizer",
+        "restored" => "the restored session",
+        "person" => "a person",
+        model => model,
+    }
+}
+
+/// Formats a size in bytes.
 pub(super) fn format_bytes(number: u64) -> String {
     match number {
         0..1_000 => format!("{number} B"),
@@ -58,20 +68,20 @@ pub(super) fn format_bytes(number: u64) -> String {
     }
 }
 
-/// A moment, in full.
+/// Formats a timestamp in full.
 pub(super) fn format_timestamp(at: Timestamp, zone: &TimeZone) -> String {
     let local = at.to_zoned(zone.clone());
     local.strftime("%Y-%m-%d %H:%M:%S").to_string()
 }
 
-/// How long ago something was, with the moment itself beneath.
+/// Renders how long ago something happened, with the timestamp as a tooltip.
 pub(super) fn relative_time(at: Timestamp, now: Timestamp, zone: &TimeZone) -> Markup {
     html! {
         time datetime=(at) title=(format_timestamp(at, zone)) { (format_age(at, now, zone)) }
     }
 }
 
-/// The same within a sentence: `3h ago`.
+/// Same within a sentence: `3h ago`.
 pub(super) fn relative_time_phrase(at: Timestamp, now: Timestamp, zone: &TimeZone) -> Markup {
     let age = format_age(at, now, zone);
     let age = match age.as_str() {
@@ -84,7 +94,7 @@ pub(super) fn relative_time_phrase(at: Timestamp, now: Timestamp, zone: &TimeZon
     }
 }
 
-/// The time of day, and the day where it is another.
+/// Renders the time of day, with the date if it is not today.
 pub(super) fn clock_time(at: Timestamp, now: Timestamp, zone: &TimeZone) -> Markup {
     let local = at.to_zoned(zone.clone());
     let today = local.date() == now.to_zoned(zone.clone()).date();
@@ -94,7 +104,7 @@ pub(super) fn clock_time(at: Timestamp, now: Timestamp, zone: &TimeZone) -> Mark
     }
 }
 
-/// The beginning of a text, on one line.
+/// Returns the beginning of a text, on one line.
 pub(super) fn truncate_line(text: &str, most: usize) -> String {
     let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
     match line.char_indices().nth(most) {
@@ -108,7 +118,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_paths_of_this_server_are_led_back_to() {
+    fn only_local_paths_are_redirected_to() {
         assert_eq!(local_path(Some("/s/a?x=1")), "/s/a?x=1");
         for away in [
             "//evil.example",
@@ -123,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn whatever_an_id_holds_stays_in_its_place_of_an_address() {
+    fn an_id_is_percent_encoded_in_a_url() {
         assert_eq!(percent_encode("a/b?c#d é"), "a%2Fb%3Fc%23d%20%C3%A9");
     }
 }

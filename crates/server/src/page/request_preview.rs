@@ -1,4 +1,4 @@
-//! What the model would be sent, section by section.
+//! Request page: the request the model would receive now, section by section.
 
 use axum::response::Response;
 use maud::html;
@@ -24,38 +24,38 @@ pub(super) async fn page(
     opened: VisitorSession,
     Query(query): Query<PreviewQuery>,
 ) -> Result<Response, PageError> {
-    let voice = opened.visitor.app.responder(&opened.session).await?;
+    let responder = opened.visitor.app.responder(&opened.session).await?;
     let message = (!query.message.trim().is_empty()).then(|| Content::text(query.message.as_str()));
     let request = opened
         .session
-        .request(&voice.request_options(message.as_ref()))
+        .request(&responder.request_options(message.as_ref()))
         .await?;
     let main = html! {
         (session_header(&opened, Tab::Request, None))
-        form.info method="get" action={ (session_path(opened.session.id())) "/request" } {
-            label for="message" { "What would be sent if you said" }
+        form.card method="get" action={ (session_path(opened.session.id())) "/request" } {
+            label for="message" { "Preview the request for this message" }
             div.inline {
-                input id="message" name="message" value=(query.message) placeholder="nothing yet";
+                input id="message" name="message" value=(query.message) placeholder="No message";
                 button type="submit" { "Preview" }
             }
         }
-        section.info {
+        section.card {
             p { b { (format_thousands(request.tokens)) } " of " (format_thousands(request.budget)) " tokens, "
                 (request.messages.len()) " messages, policy " code { (request.policy) } }
             (gauge(&request, None))
         }
         @for section in &request.sections {
-            details.info.section open[section.tokens > 0 && section.text.len() < 4_000] {
+            details.card.section open[section.tokens > 0 && section.text.len() < 4_000] {
                 summary {
                     h2 { (section.name) }
                     span.muted { (format_thousands(section.tokens)) " tokens · " (format!("{:.1} %", section.share)) }
-                    @if section.cache_breakpoint { span.badge title="The same as last time up to here" { "cached" } }
+                    @if section.cache_breakpoint { span.badge title="Unchanged up to here since the last request" { "cached" } }
                 }
                 @if section.text.is_empty() { p.muted { "Empty" } }
                 @else {
                     @let (text, whole) = truncate_text(&section.text);
                     pre.request { code { (text) } }
-                    @if !whole { p.muted { "and more, " (format_thousands(section.text.len() as u64)) " bytes in all" } }
+                    @if !whole { p.muted { "Truncated; " (format_thousands(section.text.len() as u64)) " bytes in total" } }
                 }
                 @for left in &section.left_out {
                     p.muted.left-out {
@@ -66,7 +66,7 @@ pub(super) async fn page(
             }
         }
         @if !request.repairs.is_empty() {
-            section.info {
+            section.card {
                 h2 { "Repaired" }
                 ul { @for repair in &request.repairs {
                     li { @if let Some(seq) = repair.seq { "#" (seq) ": " } (repair.description) }

@@ -1,4 +1,4 @@
-//! Everything that was ever said, found again.
+//! Search page: full-text and semantic search over all messages.
 
 use std::time::Duration;
 
@@ -14,9 +14,9 @@ use super::page_format::{entry_path, relative_time, session_title};
 use super::visitor::{PageError, Visitor};
 use crate::extract::Query;
 
-/// Hits at a time.
+/// Hits per page.
 const PAGE_SIZE: usize = 40;
-/// How long somebody who types waits for what was just said.
+/// How long a search while typing waits for recent entries to be indexed.
 const INDEX_WAIT: Duration = Duration::from_millis(400);
 
 #[derive(Clone, Debug, Default, Deserialize)]
@@ -26,14 +26,14 @@ pub(super) struct SearchQuery {
     part: Option<String>,
 }
 
-/// What came of a search.
+/// Result of a search.
 pub(super) enum SearchOutcome {
     Results(SearchResults),
-    /// It cannot be searched for, and why.
+    /// The query is invalid, with the reason.
     Invalid(String),
 }
 
-/// Looks for something.
+/// Runs a search.
 pub(super) async fn run_search(
     visitor: &Visitor,
     typed: &str,
@@ -58,13 +58,13 @@ pub(super) async fn run_search(
     }
 }
 
-/// A piece of what was said, with what was looked for marked.
+/// Renders an excerpt with its matches highlighted.
 pub(super) fn render_snippet(snippet: &Snippet) -> Markup {
     let text = snippet.text.as_str();
     let mut pieces: Vec<(bool, &str)> = Vec::new();
     let mut done = 0;
     for mark in &snippet.marks {
-        // What does not fit is not marked.
+        // Skip ranges that do not fit the text.
         let (Some(before), Some(marked)) = (text.get(done..mark.start), text.get(mark.clone()))
         else {
             continue;
@@ -95,7 +95,7 @@ pub(super) async fn page(
     let main = html! {
         div.head { h1 { "Search" } }
         form.toolbar role="search" method="get" action="/search" {
-            label.visually-hidden for="q" { "Search everything said" }
+            label.visually-hidden for="q" { "Search all messages" }
             input id="q" name="q" type="search" value=(query.q) autocomplete="off" data-search
                 autofocus[query.q.is_empty()] placeholder="Words, \"a phrase\", from:user, after:yesterday, tag:auth   /";
             button type="submit" { "Search" }
@@ -115,8 +115,8 @@ async fn render_results(visitor: &Visitor, typed: &str, typing: bool) -> Markup 
     if typed.trim().is_empty() {
         return html! {
             div.empty {
-                p.big { "Find anything ever said" }
-                p { "By words and by meaning, in every session. Narrow it down with "
+                p.big { "Search all sessions" }
+                p { "Search messages by words and by meaning. Narrow results with "
                     code { "from:assistant" } ", " code { "tag:auth" } ", " code { "after:2026-01-01" }
                     " or " code { "file:src/lib.rs" } "." }
             }
@@ -125,7 +125,7 @@ async fn render_results(visitor: &Visitor, typed: &str, typing: bool) -> Markup 
     let searched = match run_search(visitor, typed, PAGE_SIZE, typing).await {
         SearchOutcome::Results(searched) => searched,
         SearchOutcome::Invalid(why) => {
-            return html! { div.empty { p.big { "Not quite" } p { (why) } } };
+            return html! { div.empty { p.big { "Invalid search" } p { (why) } } };
         }
     };
     let (now, zone) = (visitor.caller.tl.now(), &visitor.app.config.time_zone);
@@ -133,15 +133,15 @@ async fn render_results(visitor: &Visitor, typed: &str, typing: bool) -> Markup 
     let hits: Vec<_> = searched.found.hits.iter().filter(known).collect();
     html! {
         @if searched.lag > 0 {
-            p.muted { (pluralize(searched.lag, "change")) " cannot be searched yet; search again in a moment." }
+            p.muted { (pluralize(searched.lag, "change")) " not indexed yet; search again in a moment." }
         }
         @if let Some(corrected) = &searched.found.corrected {
-            p.muted { "Nothing has it as it was typed. Searched for " b { (corrected) } " instead." }
+            p.muted { "No exact matches. Showing results for " b { (corrected) } "." }
         }
         @if hits.is_empty() {
-            div.empty { p.big { "Nothing found" } p { "Try fewer words, or others." } }
+            div.empty { p.big { "No results" } p { "Try fewer or different words." } }
         } @else {
-            ol.rows.hits aria-label="What was found" {
+            ol.rows.hits aria-label="Search results" {
                 @for hit in hits {
                     li {
                         a.row href=(entry_path(&hit.session, hit.seq)) {
@@ -164,7 +164,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_was_looked_for_is_marked_and_nothing_of_it_is_markup() {
+    fn matches_are_highlighted_and_markup_is_escaped() {
         let found = Snippet {
             text: "a <b> needle".into(),
             marks: std::iter::once(6..12).collect(),

@@ -1,4 +1,4 @@
-//! A session: what was said in it, a page at a time, and where to say more.
+//! Session page: its messages, one page at a time, and the form to send another.
 
 use axum::http::header;
 use axum::response::{IntoResponse, Response};
@@ -17,22 +17,25 @@ use super::visitor::{PageError, VisitorSession};
 use crate::Problem;
 use crate::extract::{PathSeq, Query};
 
-/// Entries on a page.
+/// Entries per page.
 const PAGE_SIZE: usize = 50;
 
 #[derive(Clone, Debug, Default, Deserialize)]
 pub(super) struct PageQuery {
-    /// Those before this number, the nearest.
+    /// The entries just before this number.
     before: Option<u64>,
-    /// Those after this number, the nearest.
+    /// The entries just after this number.
     after: Option<u64>,
-    /// What was just done.
+    /// Code of the message about the last action.
     said: Option<String>,
-    #[allow(dead_code, reason = "tells who asks, see Visitor")]
+    #[allow(
+        dead_code,
+        reason = "read by `Visitor`, which handles errors of fragments"
+    )]
     part: Option<String>,
 }
 
-/// A stretch of entries, and whether there are others around it.
+/// A range of entries, and whether there are more around it.
 struct EntryWindow {
     entries: Vec<Entry>,
     earlier: Option<Seq>,
@@ -91,7 +94,7 @@ impl EntryWindow {
     }
 }
 
-/// What is under way in a session.
+/// The id of the turn running in a session.
 fn running_turn_id(opened: &VisitorSession) -> Option<String> {
     let turns = &opened.visitor.app.turns;
     let live = turns.find(opened.session.reference(), None)?;
@@ -103,11 +106,11 @@ pub(super) async fn page(
     Query(query): Query<PageQuery>,
 ) -> Result<Response, PageError> {
     let head = opened.record.info.head;
-    let stretch = EntryWindow::read(&opened.session, head, &query).await?;
-    render_page(&opened, &stretch, None, query.said.as_deref()).await
+    let window = EntryWindow::read(&opened.session, head, &query).await?;
+    render_page(&opened, &window, None, query.said.as_deref()).await
 }
 
-/// The page that has an entry on it.
+/// The page that contains an entry.
 pub(super) async fn page_at_entry(
     opened: VisitorSession,
     PathSeq(seq): PathSeq,
@@ -116,8 +119,8 @@ pub(super) async fn page_at_entry(
     if seq == Seq::ZERO || seq > head {
         return Err(entry_not_found(&opened, seq));
     }
-    let stretch = EntryWindow::around(&opened.session, head, seq).await?;
-    render_page(&opened, &stretch, Some(seq), None).await
+    let window = EntryWindow::around(&opened.session, head, seq).await?;
+    render_page(&opened, &window, Some(seq), None).await
 }
 
 fn entry_not_found(opened: &VisitorSession, seq: Seq) -> PageError {
@@ -128,16 +131,16 @@ fn entry_not_found(opened: &VisitorSession, seq: Seq) -> PageError {
     })
 }
 
-/// Entries alone, for a script.
+/// The entries as a fragment, for a script.
 pub(super) async fn entries_fragment(
     opened: VisitorSession,
     Query(query): Query<PageQuery>,
 ) -> Result<Response, PageError> {
-    let stretch = EntryWindow::read(&opened.session, opened.record.info.head, &query).await?;
-    Ok(part_of(&stretch.render(&opened, None)))
+    let window = EntryWindow::read(&opened.session, opened.record.info.head, &query).await?;
+    Ok(part_of(&window.render(&opened, None)))
 }
 
-/// A message as the text it is, whole.
+/// A message as plain text, in full.
 pub(super) async fn message_text(
     opened: VisitorSession,
     PathSeq(seq): PathSeq,
@@ -152,7 +155,7 @@ pub(super) async fn message_text(
     };
     let entry = found.ok_or_else(|| entry_not_found(&opened, seq))?;
     let Some(message) = entry.message() else {
-        let detail = format!("entry {seq} is no message");
+        let detail = format!("entry {seq} is not a message");
         return Err(Problem::not_found("entry_not_found", detail).into());
     };
     let kind = [(header::CONTENT_TYPE, "text/plain; charset=utf-8")];
@@ -161,58 +164,58 @@ pub(super) async fn message_text(
 
 async fn render_page(
     opened: &VisitorSession,
-    stretch: &EntryWindow,
+    window: &EntryWindow,
     at: Option<Seq>,
     done: Option<&str>,
 ) -> Result<Response, PageError> {
-    let card = &opened.record.info;
+    let info = &opened.record.info;
     let side = sidebar::render_sidebar(opened).await?;
-    let last = stretch.entries.last().map_or(Seq::ZERO, |entry| entry.seq);
+    let last = window.entries.last().map_or(Seq::ZERO, |entry| entry.seq);
     let main = html! {
         (session_header(opened, Tab::Chat, done))
         div.chat {
             div.talk {
-                div id="entries" data-session=(card.id) data-last=(last) data-whole[stretch.later.is_none()]
-                    data-turn=[running_turn_id(opened)] role="log" aria-label="What was said" {
-                    @if card.head == Seq::ZERO {
-                        div.empty { p.big { "Nothing said yet" } p { "Say something below; it is kept the moment it is sent." } }
+                div id="entries" data-session=(info.id) data-last=(last) data-whole[window.later.is_none()]
+                    data-turn=[running_turn_id(opened)] role="log" aria-label="Messages" {
+                    @if info.head == Seq::ZERO {
+                        div.empty { p.big { "No messages yet" } p { "Send a message below to start." } }
                     }
-                    (stretch.render(opened, at))
+                    (window.render(opened, at))
                 }
-                @if stretch.later.is_none() { (composer(opened)) }
-                @else { p.more { a href={ (session_path(&card.id)) "#end" } { "To the end" } } }
+                @if window.later.is_none() { (composer(opened)) }
+                @else { p.more { a href={ (session_path(&info.id)) "#end" } { "Jump to the end" } } }
                 div id="end" {}
             }
-            aside id="side" aria-label="What the model keeps in mind" { (side) }
+            aside id="side" aria-label="Session context" { (side) }
         }
     };
     let scripts = ["live.js", "session.js"];
     Ok(layout::page(
         &opened.visitor,
         NavItem::Sessions,
-        session_title(card),
+        session_title(info),
         &scripts,
         &main,
     ))
 }
 
 fn composer(opened: &VisitorSession) -> Markup {
-    let voices = &opened.visitor.app.config.responders;
-    let (models, agents) = (voices.models(), voices.agents());
+    let responders = &opened.visitor.app.config.responders;
+    let (models, agents) = (responders.models(), responders.agents());
     let own = opened.record.info.agent.as_ref();
     html! {
         form.composer id="composer" method="post" action={ (session_path(opened.session.id())) "/turns" } {
             label.visually-hidden for="message" { "Your message" }
-            textarea id="message" name="message" rows="2" required placeholder="Say something" {}
+            textarea id="message" name="message" rows="2" required placeholder="Send a message" {}
             div.below {
                 span.muted.hint {
                     @if let [usual, others @ ..] = models.as_slice() && !others.is_empty() {
-                        (responder_select("model", "Who answers: the model", usual, others))
+                        (responder_select("model", "Model", usual, others))
                     } @else {
-                        (voices.default_model().as_deref().unwrap_or("no model: the offline agent answers"))
+                        (responders.default_model().as_deref().unwrap_or("Offline agent (no model)"))
                     }
                     @if !agents.is_empty() {
-                        (responder_select("agent", "Who answers: the agent", own.map_or("no agent", |agent| &agent.name), &agents))
+                        (responder_select("agent", "Agent", own.map_or("no agent", |agent| &agent.name), &agents))
                     }
                 }
                 span id="turn-state" role="status" {}
@@ -223,7 +226,7 @@ fn composer(opened: &VisitorSession) -> Markup {
     }
 }
 
-/// Who is to answer: as usual, or one of these.
+/// Renders a select box for the model or agent: the default or one of these.
 fn responder_select(name: &str, label: &str, usual: &str, others: &[String]) -> Markup {
     html! {
         select name=(name) aria-label=(label) title=(label) {
@@ -233,7 +236,7 @@ fn responder_select(name: &str, label: &str, usual: &str, others: &[String]) -> 
     }
 }
 
-/// Which view of a session.
+/// The active view of a session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Tab {
     Chat,
@@ -241,7 +244,7 @@ pub(super) enum Tab {
     Request,
     Lineage,
     Log,
-    /// A form about it.
+    /// A form about the session.
     Form,
 }
 
@@ -253,34 +256,34 @@ const TABS: [(Tab, &str, &str); 5] = [
     (Tab::Log, "/log", "Log"),
 ];
 
-/// What every view of a session begins with.
+/// Renders the header of every view of a session.
 pub(super) fn session_header(opened: &VisitorSession, tab: Tab, done: Option<&str>) -> Markup {
-    let card = &opened.record.info;
+    let info = &opened.record.info;
     let (now, zone) = (
         opened.visitor.caller.tl.now(),
         &opened.visitor.app.config.time_zone,
     );
-    let here = session_path(&card.id);
+    let here = session_path(&info.id);
     html! {
         (flash_message(done))
         div.session-head {
             div.head {
-                h1 title=(card.id) { (super::page_format::truncate_line(session_title(card), 80)) }
-                @if card.status == Status::Archived { span.badge { "archived" } }
-                @for tag in &card.tags { a.tag href={ "/?tag=" (percent_encode(tag.as_str())) } { (tag) } }
-                (action_menu(card))
+                h1 title=(info.id) { (super::page_format::truncate_line(session_title(info), 80)) }
+                @if info.status == Status::Archived { span.badge { "archived" } }
+                @for tag in &info.tags { a.tag href={ "/?tag=" (percent_encode(tag.as_str())) } { (tag) } }
+                (action_menu(info))
             }
             p.facts {
-                @match &card.lineage {
+                @match &info.lineage {
                     Lineage::Forked { session, at } => span { "fork of " a href=(entry_path(session, *at)) { (session) " at #" (at) } },
-                    Lineage::Continued { session } => span { "goes on from " a href=(session_path(session)) { (session) } },
+                    Lineage::Continued { session } => span { "continued from " a href=(session_path(session)) { (session) } },
                     Lineage::Root => {},
                 }
-                @if let Some(agent) = &card.agent { span { (agent.name) } }
-                @if let Some(model) = &card.model { span { (model) } }
-                span { (pluralize(card.messages, "message")) }
-                @if card.tokens.total() > 0 { span { (abbreviate(card.tokens.total())) " tokens" } }
-                span { "active " (relative_time_phrase(card.last_activity, now, zone)) }
+                @if let Some(agent) = &info.agent { span { (agent.name) } }
+                @if let Some(model) = &info.model { span { (model) } }
+                span { (pluralize(info.messages, "message")) }
+                @if info.tokens.total() > 0 { span { (abbreviate(info.tokens.total())) " tokens" } }
+                span { "active " (relative_time_phrase(info.last_activity, now, zone)) }
             }
             nav.tabs aria-label="Views of this session" {
                 @for (known, path, name) in TABS {
@@ -292,15 +295,15 @@ pub(super) fn session_header(opened: &VisitorSession, tab: Tab, done: Option<&st
     }
 }
 
-fn action_menu(card: &SessionInfo) -> Markup {
-    let here = session_path(&card.id);
+fn action_menu(info: &SessionInfo) -> Markup {
+    let here = session_path(&info.id);
     let button = |path: &str, name: &str| {
         html! { li { form method="post" action={ (here) "/" (path) } { button type="submit" { (name) } } } }
     };
     let link =
         |path: &str, name: &str| html! { li { a href={ (here) "/" (path) } { (name) "…" } } };
     let export = |format: &str, name: &str| {
-        let api = percent_encode(card.id.as_str());
+        let api = percent_encode(info.id.as_str());
         html! { li { a href={ "/api/sessions/" (api) "/export?format=" (format) } download { "Export as " (name) } } }
     };
     html! {
@@ -308,12 +311,12 @@ fn action_menu(card: &SessionInfo) -> Markup {
             summary { "Actions" }
             ul {
                 (link("rename", "Rename"))
-                (link("tags", "Tags"))
+                (link("tags", "Edit tags"))
                 (link("pin", "Pin a fact"))
                 li.line role="separator" {}
                 (button("compact", "Compact"))
-                @if card.compactions > 0 { (button("undo", "Undo compaction")) }
-                (button("clear", "Clear"))
+                @if info.compactions > 0 { (button("undo", "Undo compaction")) }
+                (button("clear", "Clear context"))
                 li.line role="separator" {}
                 (link("fork", "Fork"))
                 (link("merge", "Merge"))
@@ -322,7 +325,7 @@ fn action_menu(card: &SessionInfo) -> Markup {
                 (export("json", "JSON"))
                 (export("jsonl", "JSON Lines"))
                 li.line role="separator" {}
-                @if card.status == Status::Archived { (button("unarchive", "Unarchive")) }
+                @if info.status == Status::Archived { (button("unarchive", "Unarchive")) }
                 @else { (button("archive", "Archive")) }
                 (button("trash", "Move to trash"))
             }

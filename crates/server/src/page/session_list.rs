@@ -1,4 +1,4 @@
-//! The sessions, latest first: filtered, searched as one types, page by page.
+//! Session list page: latest first, with filters, live search and paging.
 
 use std::collections::BTreeMap;
 
@@ -15,16 +15,16 @@ use super::visitor::{PageError, Visitor};
 use crate::Problem;
 use crate::extract::Query;
 
-/// Sessions on a page.
+/// Sessions per page.
 const PAGE_SIZE: usize = 50;
-/// Sessions looked at for the tags that can be chosen.
+/// Sessions scanned to collect tags.
 const SCAN_PAGE_SIZE: usize = 1_000;
-/// Sessions looked through for a name, at most.
+/// Maximum number of sessions scanned for a name.
 const MAX_SCANNED_SESSIONS: usize = 20_000;
-/// Tags that can be chosen.
+/// Maximum number of tags offered as filters.
 const MAX_TAGS: usize = 12;
 
-/// Which sessions.
+/// Which sessions to list.
 #[derive(Clone, Debug, Default, Deserialize)]
 pub(super) struct ListQuery {
     #[serde(default)]
@@ -72,7 +72,7 @@ impl ListQuery {
         })
     }
 
-    /// The same listing with something else in it.
+    /// URL of the same listing with other filters.
     fn link(&self, status: &str, tag: &str, after: Option<&str>) -> String {
         let mut parts = Vec::new();
         let members = [
@@ -133,10 +133,10 @@ pub(super) async fn page(
     ))
 }
 
-/// The tags that are used most, in their order.
-fn top_tags(cards: &[SessionInfo]) -> Vec<String> {
+/// The most used tags, most used first.
+fn top_tags(sessions: &[SessionInfo]) -> Vec<String> {
     let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
-    for tag in cards.iter().flat_map(|card| &card.tags) {
+    for tag in sessions.iter().flat_map(|info| &info.tags) {
         *counts.entry(tag.as_str()).or_default() += 1;
     }
     let mut tags: Vec<_> = counts.into_iter().collect();
@@ -151,7 +151,7 @@ fn toolbar(query: &ListQuery, projects: &[Project], tags: &[String]) -> Markup {
         form.toolbar role="search" method="get" action="/" data-filter {
             label.visually-hidden for="q" { "Search sessions" }
             input id="q" name="q" type="search" value=(query.q) autocomplete="off" data-search
-                placeholder="Search names, tags and everything said   /";
+                placeholder="Search names, tags and messages   /";
             @if !query.status.is_empty() { input type="hidden" name="status" value=(query.status); }
             @if !query.tag.is_empty() { input type="hidden" name="tag" value=(query.tag); }
             @if !projects.is_empty() {
@@ -187,7 +187,7 @@ fn toolbar(query: &ListQuery, projects: &[Project], tags: &[String]) -> Markup {
     }
 }
 
-/// The sessions themselves, and where there are more.
+/// Renders the sessions, and a link to the next page.
 async fn render_rows(
     visitor: &Visitor,
     query: &ListQuery,
@@ -210,7 +210,7 @@ async fn render_rows(
         return Ok(render_empty(query));
     }
     Ok(html! {
-        ol.rows aria-label="Sessions" { @for card in &page.items { (session_row(visitor, card, None)) } }
+        ol.rows aria-label="Sessions" { @for info in &page.items { (session_row(visitor, info, None)) } }
         @if let Some(next) = page.next {
             p.more { a href=(query.link(&query.status, &query.tag, Some(&next.to_string()))) data-more { "More sessions" } }
         }
@@ -221,152 +221,152 @@ fn render_empty(query: &ListQuery) -> Markup {
     html! {
         div.empty {
             @if query.is_filtered() {
-                p.big { "Nothing here" }
-                p { "No session matches. " a href="/" { "Show all that are active" } }
+                p.big { "No matches" }
+                p { "No session matches the filters. " a href="/" { "Show all active sessions" } }
             } @else {
                 p.big { "No sessions yet" }
                 p { "Start one here, in a terminal with " code { "tl" } ", or from a program with "
                     code { "POST /api/sessions" } "." }
-                p { "Years of history elsewhere? " code { "tl import" } " brings it in." }
+                p { "To import history from other tools, use " code { "tl import" } "." }
             }
         }
     }
 }
 
-/// Sessions by what they are called, then by what was said in them.
+/// Renders sessions that match by name, then those that match by content.
 async fn render_search(
     visitor: &Visitor,
     query: &ListQuery,
     filter: &SessionFilter,
 ) -> Result<Markup, PageError> {
     let words: Vec<String> = query.q.split_whitespace().map(str::to_lowercase).collect();
-    let mut named = Vec::new();
+    let mut by_name = Vec::new();
     let mut after = None;
-    let mut looked_through = 0;
-    while named.len() < PAGE_SIZE && looked_through < MAX_SCANNED_SESSIONS {
+    let mut scanned = 0;
+    while by_name.len() < PAGE_SIZE && scanned < MAX_SCANNED_SESSIONS {
         let page = visitor
             .caller
             .tl
             .list(filter, after.as_ref(), SCAN_PAGE_SIZE)
             .await?;
-        looked_through += page.items.len();
-        named.extend(
+        scanned += page.items.len();
+        by_name.extend(
             page.items
                 .into_iter()
-                .filter(|card| matches_words(card, &words)),
+                .filter(|info| matches_words(info, &words)),
         );
         after = page.next;
         if after.is_none() {
             break;
         }
     }
-    named.truncate(PAGE_SIZE);
-    let sought = run_search(visitor, &query.q, PAGE_SIZE, true).await;
-    let (hits, why) = match &sought {
+    by_name.truncate(PAGE_SIZE);
+    let outcome = run_search(visitor, &query.q, PAGE_SIZE, true).await;
+    let (hits, why) = match &outcome {
         SearchOutcome::Results(searched) => (searched.found.hits.as_slice(), None),
         SearchOutcome::Invalid(why) => (&[][..], Some(why)),
     };
-    let mut said = Vec::new();
-    if let SearchOutcome::Results(searched) = &sought {
+    let mut by_content = Vec::new();
+    if let SearchOutcome::Results(searched) = &outcome {
         for hit in hits {
-            let known = named.iter().any(|card| card.id == hit.session)
-                || said
+            let known = by_name.iter().any(|info| info.id == hit.session)
+                || by_content
                     .iter()
-                    .any(|(card, _): &(&SessionInfo, _)| card.id == hit.session);
+                    .any(|(info, _): &(&SessionInfo, _)| info.id == hit.session);
             if !known
-                && let Some(card) = searched.session(&hit.session)
-                && matches_filter(card, filter)
+                && let Some(info) = searched.session(&hit.session)
+                && matches_filter(info, filter)
             {
-                said.push((card, hit));
+                by_content.push((info, hit));
             }
         }
     }
-    if named.is_empty() && said.is_empty() {
+    if by_name.is_empty() && by_content.is_empty() {
         return Ok(html! {
             (render_empty(query))
             @if let Some(why) = why { p.empty.muted { (why) } }
         });
     }
     Ok(html! {
-        @if !named.is_empty() {
-            ol.rows aria-label="Sessions" { @for card in &named { (session_row(visitor, card, None)) } }
+        @if !by_name.is_empty() {
+            ol.rows aria-label="Sessions" { @for info in &by_name { (session_row(visitor, info, None)) } }
         }
-        @if !said.is_empty() {
-            h2.divider { "In what was said" }
-            ol.rows aria-label="Sessions in which it was said" {
-                @for (card, hit) in said { (session_row(visitor, card, Some(hit))) }
+        @if !by_content.is_empty() {
+            h2.divider { "In messages" }
+            ol.rows aria-label="Sessions with matching messages" {
+                @for (info, hit) in by_content { (session_row(visitor, info, Some(hit))) }
             }
         }
-        p.more { a href={ "/search?q=" (percent_encode(&query.q)) } { "Every place where it was said" } }
+        p.more { a href={ "/search?q=" (percent_encode(&query.q)) } { "Show all matching messages" } }
     })
 }
 
-fn matches_words(card: &SessionInfo, words: &[String]) -> bool {
-    let tags: Vec<&str> = card.tags.iter().map(throughline::Tag::as_str).collect();
+fn matches_words(info: &SessionInfo, words: &[String]) -> bool {
+    let tags: Vec<&str> = info.tags.iter().map(throughline::Tag::as_str).collect();
     let parts = [
-        card.name.as_ref().map_or("", |name| name.as_str()),
-        card.id.as_str(),
-        card.key.as_ref().map_or("", |key| key.as_str()),
-        card.description.as_deref().unwrap_or_default(),
-        &card.preview,
+        info.name.as_ref().map_or("", |name| name.as_str()),
+        info.id.as_str(),
+        info.key.as_ref().map_or("", |key| key.as_str()),
+        info.description.as_deref().unwrap_or_default(),
+        &info.preview,
         &tags.join(" "),
     ];
     let text = parts.join("\n").to_lowercase();
     words.iter().all(|word| text.contains(word.as_str()))
 }
 
-fn matches_filter(card: &SessionInfo, filter: &SessionFilter) -> bool {
-    filter.status.is_none_or(|status| card.status == status)
-        && filter.tags.iter().all(|tag| card.tags.contains(tag))
+fn matches_filter(info: &SessionInfo, filter: &SessionFilter) -> bool {
+    filter.status.is_none_or(|status| info.status == status)
+        && filter.tags.iter().all(|tag| info.tags.contains(tag))
         && filter
             .project
             .as_ref()
-            .is_none_or(|project| card.project.as_ref() == Some(project))
+            .is_none_or(|project| info.project.as_ref() == Some(project))
 }
 
-/// One session.
+/// Renders one session.
 fn session_row(
     visitor: &Visitor,
-    card: &SessionInfo,
+    info: &SessionInfo,
     hit: Option<&throughline::recall::Hit>,
 ) -> Markup {
     let (now, zone) = (visitor.caller.tl.now(), &visitor.app.config.time_zone);
     let href = match hit {
-        Some(hit) => entry_path(&card.id, hit.seq),
-        None => session_path(&card.id),
+        Some(hit) => entry_path(&info.id, hit.seq),
+        None => session_path(&info.id),
     };
     html! {
-        li data-id=(card.id) {
+        li data-id=(info.id) {
             a.row href=(href) {
                 span.name {
-                    (session_title(card))
-                    @match &card.lineage {
+                    (session_title(info))
+                    @match &info.lineage {
                         Lineage::Forked { .. } => span.badge title="A fork of another session" { "fork" },
-                        Lineage::Continued { .. } => span.badge title="Goes on from another's summary" { "continued" },
+                        Lineage::Continued { .. } => span.badge title="Continued from another session's summary" { "continued" },
                         Lineage::Root => {},
                     }
-                    @if card.compactions > 0 {
-                        span.badge title=(pluralize(card.compactions, "compaction")) { "compacted" }
+                    @if info.compactions > 0 {
+                        span.badge title=(pluralize(info.compactions, "compaction")) { "compacted" }
                     }
-                    @if card.status == Status::Archived { span.badge { "archived" } }
+                    @if info.status == Status::Archived { span.badge { "archived" } }
                 }
                 span.preview {
-                    @match (hit, &card.description) {
+                    @match (hit, &info.description) {
                         (Some(hit), _) => (render_snippet(&hit.snippet)),
                         (None, Some(text)) => (text),
-                        (None, None) if card.name.is_some() => (card.preview),
+                        (None, None) if info.name.is_some() => (info.preview),
                         (None, None) => {},
                     }
                 }
-                span.tags { @for tag in &card.tags { span.tag { (tag) } } }
+                span.tags { @for tag in &info.tags { span.tag { (tag) } } }
                 span.figures {
-                    span.model { (card.model.as_deref().unwrap_or_default()) }
-                    span title="Messages" { (abbreviate(card.messages)) span.unit { " msg" } }
+                    span.model { (info.model.as_deref().unwrap_or_default()) }
+                    span title="Messages" { (abbreviate(info.messages)) span.unit { " msg" } }
                     span title="Tokens reported" {
-                        @if card.tokens.total() > 0 { (abbreviate(card.tokens.total())) span.unit { " tok" } }
+                        @if info.tokens.total() > 0 { (abbreviate(info.tokens.total())) span.unit { " tok" } }
                     }
                 }
-                span.age { (relative_time(card.last_activity, now, zone)) }
+                span.age { (relative_time(info.last_activity, now, zone)) }
             }
         }
     }

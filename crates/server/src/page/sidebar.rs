@@ -1,48 +1,50 @@
-//! What the model keeps in mind, beside what was said.
+//! Sidebar of a session: the current checkpoint and the working set.
 
 use axum::response::Response;
 use maud::{Markup, html};
 
 use super::entry::render_summary;
 use super::layout::fragment as part_of;
-use super::page_format::{entry_path, relative_time_phrase, session_path, truncate_line};
+use super::page_format::{
+    author_name, entry_path, relative_time_phrase, session_path, truncate_line,
+};
 use super::visitor::{PageError, VisitorSession};
 
-/// Entries after the checkpoint that are looked at.
+/// Entries after the checkpoint that are considered.
 const ENTRY_WINDOW: usize = 200;
 
 pub(super) async fn sidebar_fragment(opened: VisitorSession) -> Result<Response, PageError> {
     Ok(part_of(&render_sidebar(&opened).await?))
 }
 
-/// The checkpoint in force and the working set.
+/// Renders the current checkpoint and the working set.
 pub(super) async fn render_sidebar(opened: &VisitorSession) -> Result<Markup, PageError> {
     let session = &opened.session;
     let checkpoint = session.checkpoint().await?;
     let set = session.working_set(0, 0, ENTRY_WINDOW).await?;
-    let standing = &opened.record.state;
+    let state = &opened.record.state;
     let here = session_path(session.id());
     let (now, zone) = (
         opened.visitor.caller.tl.now(),
         &opened.visitor.app.config.time_zone,
     );
-    // What the checkpoint or a pin says is not said again.
-    let told = checkpoint
+    // Skip what the checkpoint or a pin already contains.
+    let covered = checkpoint
         .as_ref()
         .map(|(_, checkpoint)| &checkpoint.summary);
-    let told: Vec<&String> = told.map_or_else(Vec::new, |told| {
+    let covered: Vec<&String> = covered.map_or_else(Vec::new, |covered| {
         let lists = [
-            &told.facts,
-            &told.decisions,
-            &told.open_tasks,
-            &told.pending,
-            &told.files_touched,
+            &covered.facts,
+            &covered.decisions,
+            &covered.open_tasks,
+            &covered.pending,
+            &covered.files_touched,
         ];
         lists.into_iter().flatten().collect()
     });
-    let besides = |items: &'_ [String]| -> Vec<String> {
-        let pinned = |text: &String| standing.pins.iter().any(|pin| pin.text == *text);
-        let new = |text: &&String| !told.contains(text) && !pinned(text);
+    let uncovered = |items: &'_ [String]| -> Vec<String> {
+        let pinned = |text: &String| state.pins.iter().any(|pin| pin.text == *text);
+        let new = |text: &&String| !covered.contains(text) && !pinned(text);
         items.iter().filter(new).cloned().collect()
     };
     Ok(html! {
@@ -51,38 +53,38 @@ pub(super) async fn render_sidebar(opened: &VisitorSession) -> Result<Markup, Pa
             @match &checkpoint {
                 Some((entry, checkpoint)) => {
                     p.muted {
-                        "Stands for everything up to "
+                        "Covers everything up to "
                         a href=(entry_path(session.id(), checkpoint.covers)) { "#" (checkpoint.covers) }
-                        " · by " (checkpoint.by) " · " (relative_time_phrase(entry.at, now, zone))
+                        " · written by " (author_name(&checkpoint.by)) " · " (relative_time_phrase(entry.at, now, zone))
                     }
                     (render_summary(&checkpoint.summary))
                 },
-                None => p.muted { "None: the model sees messages as they were said." },
+                None => p.muted { "None. The model sees all messages in full." },
             }
         }
         section {
             h2 { "Pins" }
-            @if standing.pins.is_empty() { p.muted { "Nothing is pinned." } }
+            @if state.pins.is_empty() { p.muted { "No pins." } }
             ul.pins {
-                @for pin in &standing.pins {
+                @for pin in &state.pins {
                     li {
                         a href=(entry_path(session.id(), pin.seq)) { (truncate_line(&pin.text, 400)) }
                         form method="post" action={ (here) "/unpin" } {
                             input type="hidden" name="pin" value=(pin.seq);
-                            button.plain type="submit" aria-label={ "Take back the pin " (truncate_line(&pin.text, 60)) } { "×" }
+                            button.plain type="submit" aria-label={ "Unpin " (truncate_line(&pin.text, 60)) } { "×" }
                         }
                     }
                 }
             }
         }
-        (render_items("Facts", &besides(&set.pinned_facts)))
-        (render_items("Decisions", &besides(&set.decisions)))
-        (render_items("Open tasks", &besides(&set.open_tasks)))
-        (render_items("Files touched", &besides(&set.files_touched)))
-        @if !standing.context.is_empty() {
+        (render_items("Facts", &uncovered(&set.pinned_facts)))
+        (render_items("Decisions", &uncovered(&set.decisions)))
+        (render_items("Open tasks", &uncovered(&set.open_tasks)))
+        (render_items("Files touched", &uncovered(&set.files_touched)))
+        @if !state.context.is_empty() {
             section {
                 h2 { "Context documents" }
-                ul { @for (name, seq) in &standing.context {
+                ul { @for (name, seq) in &state.context {
                     li { a href=(entry_path(session.id(), *seq)) { (truncate_line(name, 80)) } }
                 } }
             }

@@ -1,4 +1,4 @@
-//! What holds for every page: who may see it, and what a browser may do with it.
+//! Tests that hold for every page: access control and browser safety.
 
 use std::sync::Arc;
 
@@ -37,16 +37,16 @@ async fn token(app: &App, owner: &str, role: TokenRole) -> String {
     app.config.tl.issue_token(new).await.unwrap().text
 }
 
-/// A session of alice's, with something said in it.
+/// A session of alice, with one message.
 async fn alice_session(app: &App) -> Session {
     let tl = app.config.tl.on_behalf_of("alice".parse().unwrap());
     let session = tl.create(NewSession::default()).await.unwrap();
-    let said = Message::text(Role::User, "hers alone");
-    session.append(said).await.unwrap();
+    let message = Message::text(Role::User, "hers alone");
+    session.append(message).await.unwrap();
     session
 }
 
-/// Every field that any form has.
+/// Every field of every form.
 const ALL_FORM_FIELDS: &str = "message=x&name=x&description=x&tags=x&text=x&pin=1&at=1&which=&style=append\
                     &summary=x&to=1&act=add&token=x&user=x&role=user";
 
@@ -73,7 +73,7 @@ async fn text(response: Response) -> String {
     String::from_utf8(bytes.to_vec()).unwrap()
 }
 
-/// Every path, with what is in it filled in.
+/// Every path, with its parameters filled in.
 fn paths(id: &str) -> Vec<String> {
     let fill = |(path, _): (&str, _)| {
         path.replace("{id}", id)
@@ -89,7 +89,7 @@ fn is_public(path: &str) -> bool {
 }
 
 #[tokio::test]
-async fn every_page_asks_for_a_token() {
+async fn every_page_requires_a_token() {
     let app = app(false).await;
     let session = alice_session(&app).await;
     for path in paths(session.id().as_str()) {
@@ -109,7 +109,7 @@ async fn every_page_asks_for_a_token() {
 }
 
 #[tokio::test]
-async fn no_page_reaches_somebody_elses_session() {
+async fn no_page_shows_another_owners_session() {
     let app = app(false).await;
     let session = alice_session(&app).await;
     let before = session.record().await.unwrap();
@@ -134,7 +134,7 @@ async fn no_page_reaches_somebody_elses_session() {
 }
 
 #[tokio::test]
-async fn a_login_keeps_the_token_where_no_script_sees_it() {
+async fn login_stores_the_token_in_an_http_only_cookie() {
     for secure in [false, true] {
         let app = app(secure).await;
         let alice = token(&app, "alice", TokenRole::User).await;
@@ -155,7 +155,7 @@ async fn a_login_keeps_the_token_where_no_script_sees_it() {
 }
 
 #[tokio::test]
-async fn a_form_counts_only_from_the_page_itself() {
+async fn forms_are_accepted_only_from_the_same_origin() {
     let app = app(false).await;
     let session = alice_session(&app).await;
     let cookie = format!("tl_token={}", token(&app, "alice", TokenRole::User).await);
@@ -178,7 +178,7 @@ async fn a_form_counts_only_from_the_page_itself() {
 }
 
 #[tokio::test]
-async fn a_browser_runs_and_loads_nothing_but_what_the_page_brings() {
+async fn content_security_policy_allows_only_own_resources() {
     let app = app(false).await;
     let session = alice_session(&app).await;
     let hers = format!("Bearer {}", token(&app, "alice", TokenRole::Admin).await);
@@ -211,7 +211,7 @@ async fn a_browser_runs_and_loads_nothing_but_what_the_page_brings() {
 }
 
 #[tokio::test]
-async fn assets_name_no_outside_address_and_may_be_kept_for_good() {
+async fn assets_contain_no_external_urls_and_are_cached_forever() {
     let app = app(false).await;
     for name in [
         "style.css",
@@ -227,8 +227,11 @@ async fn assets_name_no_outside_address_and_may_be_kept_for_good() {
     ] {
         let response = call(&app, "GET", &super::asset::url(name), &[]).await;
         assert_eq!(response.status(), StatusCode::OK, "{name}");
-        let kept = response.headers()[header::CACHE_CONTROL].to_str().unwrap();
-        assert!(kept.contains("immutable"), "{name}: {kept}");
+        let cache_control = response.headers()[header::CACHE_CONTROL].to_str().unwrap();
+        assert!(
+            cache_control.contains("immutable"),
+            "{name}: {cache_control}"
+        );
         let text = text(response)
             .await
             .replace("http://www.w3.org/2000/svg", "");

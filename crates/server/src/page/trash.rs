@@ -1,4 +1,4 @@
-//! What was thrown away, and can still be had back.
+//! Trash page: deleted sessions that can still be restored.
 
 use axum::response::Response;
 use maud::html;
@@ -10,7 +10,7 @@ use super::page_format::{relative_time_phrase, session_path, session_title};
 use super::visitor::{PageError, Visitor};
 use crate::extract::Query;
 
-/// Sessions shown, at most.
+/// Maximum number of sessions shown.
 const MAX_SHOWN: usize = 200;
 
 #[derive(Clone, Debug, Default, Deserialize)]
@@ -23,25 +23,25 @@ pub(super) async fn page(
     Query(query): Query<TrashQuery>,
 ) -> Result<Response, PageError> {
     let mut trashed = visitor.caller.tl.list_trashed().await?;
-    // What was thrown away last is looked for most.
+    // Latest deleted first.
     trashed.reverse();
     let (now, zone) = (visitor.caller.tl.now(), &visitor.app.config.time_zone);
     let main = html! {
         (flash_message(query.said.as_deref()))
         div.head { h1 { "Trash" } span.muted { (pluralize(trashed.len() as u64, "session")) } }
         @if trashed.is_empty() {
-            div.empty { p.big { "The trash is empty" } p { "What is deleted waits here until it is restored or purged." } }
+            div.empty { p.big { "The trash is empty" } p { "Deleted sessions stay here until you restore or permanently delete them." } }
         }
         ul.things {
-            @for gone in trashed.iter().take(MAX_SHOWN) {
+            @for trashed_session in trashed.iter().take(MAX_SHOWN) {
                 li {
-                    div { b { (session_title(&gone.info)) } div.muted { (pluralize(gone.info.messages, "message")) " · deleted " (relative_time_phrase(gone.at, now, zone)) } }
-                    form method="post" action={ (session_path(&gone.info.id)) "/restore" } { button type="submit" { "Restore" } }
+                    div { b { (session_title(&trashed_session.info)) } div.muted { (pluralize(trashed_session.info.messages, "message")) " · deleted " (relative_time_phrase(trashed_session.at, now, zone)) } }
+                    form method="post" action={ (session_path(&trashed_session.info.id)) "/restore" } { button type="submit" { "Restore" } }
                     details.menu {
-                        summary { "Remove…" }
-                        form method="post" action={ (session_path(&gone.info.id)) "/remove" } {
-                            p { "It cannot be had back after this." }
-                            button.danger type="submit" { "Remove for good" }
+                        summary { "Delete…" }
+                        form method="post" action={ (session_path(&trashed_session.info.id)) "/remove" } {
+                            p { "This cannot be undone." }
+                            button.danger type="submit" { "Delete permanently" }
                         }
                     }
                 }

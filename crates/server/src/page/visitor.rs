@@ -1,4 +1,4 @@
-//! Who looks at a page, what they opened, and what they are told when that fails.
+//! Extractors for pages: the visitor, the session they opened, and submitted forms.
 
 use axum::extract::{FromRequest, FromRequestParts, Request};
 use axum::http::request::Parts;
@@ -13,7 +13,7 @@ use crate::extract::PathSessionId;
 use crate::request_body::read_body;
 use crate::{App, Caller, Problem};
 
-/// Something went wrong, told as a page.
+/// An error shown as a page.
 #[derive(Debug)]
 pub(super) struct PageError(pub(super) Problem);
 
@@ -29,7 +29,7 @@ impl IntoResponse for PageError {
     }
 }
 
-/// Whoever looks at a page.
+/// A visitor of a page.
 #[derive(Clone, Debug)]
 pub(super) struct Visitor {
     pub(super) app: App,
@@ -49,7 +49,7 @@ impl FromRequestParts<App> for Visitor {
                 app: app.clone(),
                 caller,
             }),
-            // A part of a page is fetched by a script, which knows what to do.
+            // A fragment is fetched by a script, which handles errors itself.
             Err(problem) if here.contains("part=") => {
                 Err((problem.status, problem.detail).into_response())
             }
@@ -64,7 +64,7 @@ impl FromRequestParts<App> for Visitor {
 }
 
 impl Visitor {
-    /// Whether there is a token to leave behind.
+    /// Whether the visitor logged in with a token and can log out.
     pub(super) fn is_logged_in(&self) -> bool {
         self.caller.by_cookie
     }
@@ -74,7 +74,7 @@ impl Visitor {
     }
 }
 
-/// The session somebody opened.
+/// A session opened by a visitor.
 #[derive(Clone, Debug)]
 pub(super) struct VisitorSession {
     pub(super) visitor: Visitor,
@@ -104,7 +104,7 @@ impl FromRequestParts<App> for VisitorSession {
     }
 }
 
-/// What was filled in.
+/// A submitted form.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Form<T>(pub(super) T);
 
@@ -118,7 +118,7 @@ impl<T: DeserializeOwned> FromRequest<App> for Form<T> {
     }
 }
 
-/// What was filled into a form of at most so many bytes.
+/// Reads a form of at most this many bytes.
 pub(super) async fn read_form<T: DeserializeOwned>(
     request: Request,
     app: &App,
@@ -130,14 +130,14 @@ pub(super) async fn read_form<T: DeserializeOwned>(
         let problem = Problem::new(
             StatusCode::UNSUPPORTED_MEDIA_TYPE,
             "not_a_form",
-            "this takes a form of the page; programs use /api",
+            "this endpoint accepts forms of the web page; programs use /api",
         );
         return Err(PageError(problem).into_response());
     }
     let bytes = read_body(request, app, most).await;
     let bytes = bytes.map_err(|problem| PageError(problem).into_response())?;
     serde_urlencoded::from_bytes(&bytes).map_err(|error| {
-        let problem = Problem::bad_request("bad_form", format!("the form: {error}"));
+        let problem = Problem::bad_request("bad_form", format!("the form is invalid: {error}"));
         PageError(problem).into_response()
     })
 }

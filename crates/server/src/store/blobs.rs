@@ -1,4 +1,4 @@
-//! Attachments, as they are.
+//! Store protocol: attachment bytes.
 
 use axum::extract::Request;
 use axum::response::{IntoResponse, Response};
@@ -7,26 +7,26 @@ use super::{CallContext, max_body_bytes, store_response};
 use crate::api::blobs::PathDigest;
 use crate::request_body::read_body;
 
-/// Keeps some bytes.
-pub(super) async fn put(asker: CallContext, request: Request) -> Response {
-    let bytes = match read_body(request, &asker.app, max_body_bytes(&asker.app)).await {
+/// Stores bytes.
+pub(super) async fn put(ctx: CallContext, request: Request) -> Response {
+    let bytes = match read_body(request, &ctx.app, max_body_bytes(&ctx.app)).await {
         Ok(bytes) => bytes,
         Err(problem) => return problem.into_response(),
     };
-    let kept = asker.store().put_blob(asker.owner(), bytes).await;
-    store_response(kept.map(|digest| axum::Json(digest).into_response()))
+    let stored = ctx.store().put_blob(ctx.owner(), bytes).await;
+    store_response(stored.map(|digest| axum::Json(digest).into_response()))
 }
 
-/// The bytes with the digest in the path.
-pub(super) async fn get(asker: CallContext, PathDigest(digest): PathDigest) -> Response {
-    let _memory = match asker
+/// Returns the bytes with the digest in the path.
+pub(super) async fn get(ctx: CallContext, PathDigest(digest): PathDigest) -> Response {
+    let _memory = match ctx
         .app
-        .acquire_body_memory(asker.app.limits().blob_bytes)
+        .acquire_body_memory(ctx.app.limits().blob_bytes)
         .await
     {
         Ok(memory) => memory,
         Err(problem) => return problem.into_response(),
     };
-    let found = asker.store().blob(asker.owner(), &digest).await;
+    let found = ctx.store().blob(ctx.owner(), &digest).await;
     store_response(found.map(IntoResponse::into_response))
 }

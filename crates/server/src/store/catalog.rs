@@ -1,4 +1,4 @@
-//! Finding sessions, the trash, projects.
+//! Store protocol: the session catalog, the trash and projects.
 
 use async_trait::async_trait;
 use axum::Router;
@@ -8,7 +8,7 @@ use throughline_remote::wire;
 use super::{CallContext, CallHandler, route_call};
 use crate::App;
 
-/// The paths of this part.
+/// Adds the routes of this module.
 pub(super) fn add_routes(router: Router<App>) -> Router<App> {
     let router = route_call::<wire::ListSessions>(router);
     let router = route_call::<wire::CountSessions>(router);
@@ -23,75 +23,72 @@ pub(super) fn add_routes(router: Router<App>) -> Router<App> {
 
 #[async_trait]
 impl CallHandler for wire::ListSessions {
-    async fn handle(self, asker: &CallContext) -> Result<Page<SessionInfo>, StoreError> {
-        let (after, limit) = (self.after.as_ref(), asker.page_limit(self.limit));
-        let owner = asker.owner();
-        asker.store().list(owner, &self.filter, after, limit).await
+    async fn handle(self, ctx: &CallContext) -> Result<Page<SessionInfo>, StoreError> {
+        let (after, limit) = (self.after.as_ref(), ctx.page_limit(self.limit));
+        let owner = ctx.owner();
+        ctx.store().list(owner, &self.filter, after, limit).await
     }
 }
 
 #[async_trait]
 impl CallHandler for wire::CountSessions {
-    async fn handle(self, asker: &CallContext) -> Result<u64, StoreError> {
-        asker.store().count(asker.owner(), &self.filter).await
+    async fn handle(self, ctx: &CallContext) -> Result<u64, StoreError> {
+        ctx.store().count(ctx.owner(), &self.filter).await
     }
 }
 
 #[async_trait]
 impl CallHandler for wire::FindCandidates {
-    async fn handle(self, asker: &CallContext) -> Result<Vec<Candidate>, StoreError> {
-        let (owner, limit) = (asker.owner(), asker.page_limit(self.limit));
-        asker
-            .store()
-            .find_candidates(owner, &self.text, limit)
-            .await
+    async fn handle(self, ctx: &CallContext) -> Result<Vec<Candidate>, StoreError> {
+        let (owner, limit) = (ctx.owner(), ctx.page_limit(self.limit));
+        ctx.store().find_candidates(owner, &self.text, limit).await
     }
 }
 
 #[async_trait]
 impl CallHandler for wire::Trash {
-    async fn handle(self, asker: &CallContext) -> Result<(), StoreError> {
-        let session = asker.session(&self.session);
+    async fn handle(self, ctx: &CallContext) -> Result<(), StoreError> {
+        let session = ctx.session(&self.session);
         let fence = self.fence.as_ref();
-        asker.store().trash_fenced(&session, self.at, fence).await
+        ctx.store().trash_fenced(&session, self.at, fence).await
     }
 }
 
 #[async_trait]
 impl CallHandler for wire::Restore {
-    async fn handle(self, asker: &CallContext) -> Result<(), StoreError> {
-        asker.store().restore(&asker.session(&self.session)).await
+    async fn handle(self, ctx: &CallContext) -> Result<(), StoreError> {
+        ctx.store().restore(&ctx.session(&self.session)).await
     }
 }
 
 #[async_trait]
 impl CallHandler for wire::ListTrashed {
-    async fn handle(self, asker: &CallContext) -> Result<Vec<TrashedSession>, StoreError> {
-        asker.store().list_trashed(asker.owner(), self.before).await
+    async fn handle(self, ctx: &CallContext) -> Result<Vec<TrashedSession>, StoreError> {
+        ctx.store().list_trashed(ctx.owner(), self.before).await
     }
 }
 
 #[async_trait]
 impl CallHandler for wire::Remove {
-    async fn handle(self, asker: &CallContext) -> Result<(), StoreError> {
-        let session = asker.session(&self.session);
+    async fn handle(self, ctx: &CallContext) -> Result<(), StoreError> {
+        let session = ctx.session(&self.session);
         let (trashed_at, fence) = (self.trashed_at, self.fence.as_ref());
-        let store = asker.store();
+        let store = ctx.store();
         store.remove_fenced(&session, trashed_at, fence).await
     }
 }
 
 #[async_trait]
 impl CallHandler for wire::ListProjects {
-    async fn handle(self, asker: &CallContext) -> Result<Vec<Project>, StoreError> {
-        asker.store().list_projects(asker.owner()).await
+    async fn handle(self, ctx: &CallContext) -> Result<Vec<Project>, StoreError> {
+        ctx.store().list_projects(ctx.owner()).await
     }
 }
 
 #[async_trait]
 impl CallHandler for wire::PutProject {
-    async fn handle(self, asker: &CallContext) -> Result<(), StoreError> {
-        let owner = asker.owner();
-        asker.store().put_project(owner, &self.project).await
+    async fn handle(self, ctx: &CallContext) -> Result<(), StoreError> {
+        let owner = ctx.owner();
+        ctx.store().put_project(owner, &self.project).await
     }
 }

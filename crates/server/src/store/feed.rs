@@ -1,4 +1,4 @@
-//! What happened, to the caller.
+//! Store protocol: the change feed, limited to the caller's changes.
 
 use std::time::Duration;
 
@@ -11,10 +11,10 @@ use tokio::time::Instant;
 use super::{CallContext, CallHandler, route_call};
 use crate::App;
 
-/// How long somebody waits for something to happen before they are told that nothing did.
+/// How long a long poll waits for a change.
 const LONG_POLL_TIMEOUT: Duration = Duration::from_secs(25);
 
-/// The paths of this part.
+/// Adds the routes of this module.
 pub(super) fn add_routes(router: Router<App>) -> Router<App> {
     let router = route_call::<wire::LastPosition>(router);
     let router = route_call::<wire::ReadChanges>(router);
@@ -23,25 +23,22 @@ pub(super) fn add_routes(router: Router<App>) -> Router<App> {
 
 #[async_trait]
 impl CallHandler for wire::LastPosition {
-    async fn handle(self, asker: &CallContext) -> Result<Position, StoreError> {
-        asker.store().last_position().await
+    async fn handle(self, ctx: &CallContext) -> Result<Position, StoreError> {
+        ctx.store().last_position().await
     }
 }
 
 #[async_trait]
 impl CallHandler for wire::ReadChanges {
-    async fn handle(self, asker: &CallContext) -> Result<wire::ChangesPage, StoreError> {
-        let (owner, limit) = (asker.owner(), asker.page_limit(self.limit));
-        let changes = asker
-            .store()
-            .owner_changes(owner, self.after, limit)
-            .await?;
+    async fn handle(self, ctx: &CallContext) -> Result<wire::ChangesPage, StoreError> {
+        let (owner, limit) = (ctx.owner(), ctx.page_limit(self.limit));
+        let changes = ctx.store().owner_changes(owner, self.after, limit).await?;
         let found = changes.len();
         let mut bytes = 0;
         let changes: Vec<_> = changes
             .into_iter()
             .take_while(|change| {
-                // As much as a page of a log has, and at least one.
+                // As many as fit into a page, and at least one.
                 let before = bytes;
                 bytes += payload_bytes(change);
                 before < ReadRange::PAGE_BYTES
@@ -61,18 +58,18 @@ fn payload_bytes(change: &Change) -> usize {
 
 #[async_trait]
 impl CallHandler for wire::WaitForChange {
-    async fn handle(self, asker: &CallContext) -> Result<bool, StoreError> {
-        // Well within the time there is for an answer.
-        let until = Instant::now() + LONG_POLL_TIMEOUT.min(asker.app.limits().response_timeout / 2);
+    async fn handle(self, ctx: &CallContext) -> Result<bool, StoreError> {
+        // Well within the response timeout.
+        let until = Instant::now() + LONG_POLL_TIMEOUT.min(ctx.app.limits().response_timeout / 2);
         loop {
-            // First listening, then looking: nothing can happen in between.
-            let told = asker.app.hub.next_event(asker.owner()).await;
-            let after = asker.store().owner_changes(asker.owner(), self.after, 1);
+            // Subscribe before reading, so that no change is missed.
+            let next = ctx.app.hub.next_event(ctx.owner()).await;
+            let after = ctx.store().owner_changes(ctx.owner(), self.after, 1);
             if !after.await?.is_empty() {
                 return Ok(true);
             }
             tokio::select! {
-                told = told => if !told {
+                next = next => if !next {
                     return Ok(false);
                 },
                 () = tokio::time::sleep_until(until) => return Ok(false),

@@ -1,4 +1,4 @@
-//! Work that must happen once.
+//! Store protocol: leases, for work that must be done by one process at a time.
 
 use async_trait::async_trait;
 use axum::Router;
@@ -8,7 +8,7 @@ use throughline_remote::wire;
 use super::{CallContext, CallHandler, route_call};
 use crate::App;
 
-/// The paths of this part.
+/// Adds the routes of this module.
 pub(super) fn add_routes(router: Router<App>) -> Router<App> {
     let router = route_call::<wire::AcquireLease>(router);
     let router = route_call::<wire::RenewLease>(router);
@@ -18,8 +18,8 @@ pub(super) fn add_routes(router: Router<App>) -> Router<App> {
 
 #[async_trait]
 impl CallHandler for wire::AcquireLease {
-    async fn handle(self, asker: &CallContext) -> Result<Lease, StoreError> {
-        let (owner, store) = (asker.owner(), asker.store());
+    async fn handle(self, ctx: &CallContext) -> Result<Lease, StoreError> {
+        let (owner, store) = (ctx.owner(), ctx.store());
         store
             .acquire_lease(owner, &self.name, &self.holder, self.term)
             .await
@@ -28,31 +28,31 @@ impl CallHandler for wire::AcquireLease {
 
 #[async_trait]
 impl CallHandler for wire::RenewLease {
-    async fn handle(self, asker: &CallContext) -> Result<Lease, StoreError> {
-        let lease = with_caller_as_owner(self.lease, asker);
-        asker.store().renew_lease(&lease, self.term).await
+    async fn handle(self, ctx: &CallContext) -> Result<Lease, StoreError> {
+        let lease = with_caller_as_owner(self.lease, ctx);
+        ctx.store().renew_lease(&lease, self.term).await
     }
 }
 
 #[async_trait]
 impl CallHandler for wire::ReleaseLease {
-    async fn handle(self, asker: &CallContext) -> Result<(), StoreError> {
-        let lease = with_caller_as_owner(self.lease, asker);
-        asker.store().release_lease(&lease).await
+    async fn handle(self, ctx: &CallContext) -> Result<(), StoreError> {
+        let lease = with_caller_as_owner(self.lease, ctx);
+        ctx.store().release_lease(&lease).await
     }
 }
 
 #[async_trait]
 impl CallHandler for wire::PeekLease {
-    async fn handle(self, asker: &CallContext) -> Result<Option<Lease>, StoreError> {
-        asker.store().peek_lease(asker.owner(), &self.name).await
+    async fn handle(self, ctx: &CallContext) -> Result<Option<Lease>, StoreError> {
+        ctx.store().peek_lease(ctx.owner(), &self.name).await
     }
 }
 
-/// The caller's lease, whoever's it says it is.
-fn with_caller_as_owner(lease: Lease, asker: &CallContext) -> Lease {
+/// Sets the caller as the lease's owner, whatever the request says.
+fn with_caller_as_owner(lease: Lease, ctx: &CallContext) -> Lease {
     Lease {
-        owner: asker.owner().clone(),
+        owner: ctx.owner().clone(),
         ..lease
     }
 }

@@ -1,4 +1,4 @@
-//! Logs.
+//! Store protocol: session logs.
 
 use async_trait::async_trait;
 use axum::Router;
@@ -11,7 +11,7 @@ use throughline_remote::wire;
 use super::{CallContext, CallHandler, route_call};
 use crate::App;
 
-/// The paths of this part.
+/// Adds the routes of this module.
 pub(super) fn add_routes(router: Router<App>) -> Router<App> {
     let router = route_call::<wire::Create>(router);
     let router = route_call::<wire::Append>(router);
@@ -27,8 +27,8 @@ pub(super) fn add_routes(router: Router<App>) -> Router<App> {
 
 #[async_trait]
 impl CallHandler for wire::Create {
-    async fn handle(self, asker: &CallContext) -> Result<CreateOutcome, StoreError> {
-        asker.store().create(asker.owner(), self.birth).await
+    async fn handle(self, ctx: &CallContext) -> Result<CreateOutcome, StoreError> {
+        ctx.store().create(ctx.owner(), self.birth).await
     }
 }
 
@@ -38,7 +38,7 @@ impl CallHandler for wire::Append {
         self.entries.iter().map(|entry| entry.payload.as_str())
     }
 
-    async fn handle(self, asker: &CallContext) -> Result<wire::AppendReceipt, StoreError> {
+    async fn handle(self, ctx: &CallContext) -> Result<wire::AppendReceipt, StoreError> {
         let entries = self
             .entries
             .into_iter()
@@ -49,8 +49,8 @@ impl CallHandler for wire::Append {
             fence: self.fence,
             ..Append::unconditional(entries.collect::<Result<_, _>>()?)
         };
-        let to = asker.session(&self.session);
-        let appended = asker.store().append(&to, append).await?;
+        let to = ctx.session(&self.session);
+        let appended = ctx.store().append(&to, append).await?;
         let places = appended.entries.iter();
         Ok(wire::AppendReceipt {
             rebased: appended.entries.first().and_then(|entry| entry.rebased),
@@ -63,42 +63,42 @@ impl CallHandler for wire::Append {
 
 #[async_trait]
 impl CallHandler for wire::GetRecord {
-    async fn handle(self, asker: &CallContext) -> Result<Record, StoreError> {
-        asker.store().record(&asker.session(&self.session)).await
+    async fn handle(self, ctx: &CallContext) -> Result<Record, StoreError> {
+        ctx.store().record(&ctx.session(&self.session)).await
     }
 }
 
 #[async_trait]
 impl CallHandler for wire::GetHeader {
-    async fn handle(self, asker: &CallContext) -> Result<SessionHeader, StoreError> {
-        asker.store().header(&asker.session(&self.session)).await
+    async fn handle(self, ctx: &CallContext) -> Result<SessionHeader, StoreError> {
+        ctx.store().header(&ctx.session(&self.session)).await
     }
 }
 
 #[async_trait]
 impl CallHandler for wire::ReadStored {
-    async fn handle(self, asker: &CallContext) -> Result<wire::LogSlice, StoreError> {
-        let of = asker.session(&self.session);
-        let entries = asker.store().read_stored(&of, self.read).await?;
-        with_previous_digest(asker, &of, entries).await
+    async fn handle(self, ctx: &CallContext) -> Result<wire::LogSlice, StoreError> {
+        let of = ctx.session(&self.session);
+        let entries = ctx.store().read_stored(&of, self.read).await?;
+        with_previous_digest(ctx, &of, entries).await
     }
 }
 
 #[async_trait]
 impl CallHandler for wire::ReadForCopy {
-    async fn handle(self, asker: &CallContext) -> Result<wire::SessionCopy, StoreError> {
-        let of = asker.session(&self.session);
-        let (birth, entries) = asker.store().read_for_copy(&of, self.read).await?;
+    async fn handle(self, ctx: &CallContext) -> Result<wire::SessionCopy, StoreError> {
+        let of = ctx.session(&self.session);
+        let (birth, entries) = ctx.store().read_for_copy(&of, self.read).await?;
         Ok(wire::SessionCopy {
             birth,
-            stretch: with_previous_digest(asker, &of, entries).await?,
+            stretch: with_previous_digest(ctx, &of, entries).await?,
         })
     }
 }
 
-/// Entries with what they follow, so that whoever reads them can verify them.
+/// Returns entries with the digest of the preceding one, so that the reader can verify the chain.
 async fn with_previous_digest(
-    asker: &CallContext,
+    ctx: &CallContext,
     of: &SessionRef,
     entries: Vec<StoredEntry>,
 ) -> Result<wire::LogSlice, StoreError> {
@@ -108,7 +108,7 @@ async fn with_previous_digest(
         GENESIS
     } else {
         let one = ReadRange::between(before, before, 1);
-        let (_, found) = asker.store().read_for_copy(of, one).await?;
+        let (_, found) = ctx.store().read_for_copy(of, one).await?;
         let found = found.first().map(|entry| entry.digest);
         found.ok_or(StoreError::MissingEntry { seq: before })?
     };
@@ -117,26 +117,26 @@ async fn with_previous_digest(
 
 #[async_trait]
 impl CallHandler for wire::Fork {
-    async fn handle(self, asker: &CallContext) -> Result<Record, StoreError> {
-        let of = asker.session(&self.session);
-        asker.store().fork(&of, self.at, self.birth).await
+    async fn handle(self, ctx: &CallContext) -> Result<Record, StoreError> {
+        let of = ctx.session(&self.session);
+        ctx.store().fork(&of, self.at, self.birth).await
     }
 }
 
 #[async_trait]
 impl CallHandler for wire::Locate {
-    async fn handle(self, asker: &CallContext) -> Result<Vec<Option<Seq>>, StoreError> {
-        let of = asker.session(&self.session);
-        asker.store().locate(&of, &self.ids).await
+    async fn handle(self, ctx: &CallContext) -> Result<Vec<Option<Seq>>, StoreError> {
+        let of = ctx.session(&self.session);
+        ctx.store().locate(&of, &self.ids).await
     }
 }
 
 #[async_trait]
 impl CallHandler for wire::Erase {
-    async fn handle(self, asker: &CallContext) -> Result<(), StoreError> {
-        let of = asker.session(&self.session);
+    async fn handle(self, ctx: &CallContext) -> Result<(), StoreError> {
+        let of = ctx.session(&self.session);
         let reason = self.reason.as_deref();
-        asker.store().erase(&of, &self.entries, reason).await
+        ctx.store().erase(&of, &self.entries, reason).await
     }
 }
 
@@ -146,10 +146,9 @@ impl CallHandler for wire::ImportLog {
         self.entries.iter().map(|entry| entry.payload.as_str())
     }
 
-    async fn handle(self, asker: &CallContext) -> Result<u64, StoreError> {
-        let owner = asker.owner();
-        asker
-            .store()
+    async fn handle(self, ctx: &CallContext) -> Result<u64, StoreError> {
+        let owner = ctx.owner();
+        ctx.store()
             .import_log(owner, self.birth, self.entries)
             .await
     }

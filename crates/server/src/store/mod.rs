@@ -1,7 +1,8 @@
-//! The store itself, for clients that keep none of their own: `tl` with a server's address.
+//! The store protocol, for clients without a local store: `tl` with a server's address.
 //!
-//! A path a call, as `throughline_remote::wire` describes them. Every call is made on behalf
-//! of the caller, whatever it says; one that believes to be another's is not found.
+//! One path per call, as `throughline_remote::wire` defines them. Every call acts on behalf of the
+//! authenticated caller, whatever it claims; a call that names another owner is answered with "not
+//! found".
 
 mod blobs;
 mod catalog;
@@ -29,7 +30,7 @@ use crate::extract::{check_depth, parse_json};
 use crate::request_body::read_body;
 use crate::{App, Caller, Problem};
 
-/// The paths of the store.
+/// Builds the routes of the store protocol.
 pub(crate) fn router() -> Router<App> {
     let router = Router::new()
         .route(VERSIONS_PATH, get(protocol_versions))
@@ -41,19 +42,19 @@ pub(crate) fn router() -> Router<App> {
     feed::add_routes(router)
 }
 
-/// A call that this server answers.
+/// A call that this server handles.
 #[async_trait]
 trait CallHandler: Call {
-    /// The answer.
-    async fn handle(self, asker: &CallContext) -> Result<Self::Answer, StoreError>;
+    /// Handles the call.
+    async fn handle(self, ctx: &CallContext) -> Result<Self::Answer, StoreError>;
 
-    /// JSON that the call carries as text, and that is stored as it is.
+    /// JSON that the call carries as text and that is stored verbatim.
     fn payloads(&self) -> impl Iterator<Item = &str> + Send {
         std::iter::empty()
     }
 }
 
-/// Whoever asks, and what they ask in.
+/// The caller and the app state, for handling a call.
 struct CallContext {
     app: App,
     caller: Caller,
@@ -72,7 +73,7 @@ impl CallContext {
         self.owner().session(id)
     }
 
-    /// The most items of an answer that has a next one.
+    /// Limits the number of items in a page.
     fn page_limit(&self, asked: usize) -> usize {
         asked.min(self.app.limits().page_items)
     }
@@ -87,10 +88,8 @@ impl FromRequestParts<App> for CallContext {
             .map_err(IntoResponse::into_response)?;
         let believed = parts.headers.get(OWNER_HEADER);
         if believed.is_some_and(|owner| owner.as_bytes() != caller.owner().as_str().as_bytes()) {
-            let problem = Problem::not_found(
-                "owner_not_found",
-                "the token is not that owner's; nothing of theirs is here for it",
-            );
+            let problem =
+                Problem::not_found("owner_not_found", "the token does not belong to that owner");
             return Err(problem.into_response());
         }
         Ok(Self {
@@ -100,22 +99,22 @@ impl FromRequestParts<App> for CallContext {
     }
 }
 
-/// Answers a call at its path.
+/// Adds the route of a call.
 fn route_call<C: CallHandler>(router: Router<App>) -> Router<App> {
     router.route(&wire::call_path::<C>(), post(handle_call::<C>))
 }
 
-async fn handle_call<C: CallHandler>(asker: CallContext, request: Request) -> Response {
-    let call: C = match read_call(&asker, request).await {
+async fn handle_call<C: CallHandler>(ctx: CallContext, request: Request) -> Response {
+    let call: C = match read_call(&ctx, request).await {
         Ok(call) => call,
         Err(problem) => return problem.into_response(),
     };
-    let answer = call.handle(&asker).await;
+    let answer = call.handle(&ctx).await;
     store_response(answer.map(|answer| axum::Json(answer).into_response()))
 }
 
-async fn read_call<C: CallHandler>(asker: &CallContext, request: Request) -> Result<C, Problem> {
-    let bytes = read_body(request, &asker.app, max_body_bytes(&asker.app)).await?;
+async fn read_call<C: CallHandler>(ctx: &CallContext, request: Request) -> Result<C, Problem> {
+    let bytes = read_body(request, &ctx.app, max_body_bytes(&ctx.app)).await?;
     let call: C = parse_json(&bytes)?;
     for payload in call.payloads() {
         check_depth(payload.as_bytes(), MAX_PAYLOAD_DEPTH)?;
@@ -123,16 +122,16 @@ async fn read_call<C: CallHandler>(asker: &CallContext, request: Request) -> Res
     Ok(call)
 }
 
-/// The largest body of a call: what is sent may be an attachment, or entries as large.
+/// Maximum body size of a call, which may be an attachment or entries as large.
 fn max_body_bytes(app: &App) -> usize {
     app.limits().body_bytes.max(app.limits().blob_bytes)
 }
 
-/// An answer, or what went wrong in the store, marked as the store's.
+/// Converts a store result into a response; an error is marked as the store's.
 fn store_response(answer: Result<Response, StoreError>) -> Response {
     let mut response = answer.unwrap_or_else(|error| {
         let failure = StoreFailure::from(&error);
-        // The one place where errors become statuses, and are noted.
+        // Conversion to a problem determines the status and logs the error.
         let problem = Problem::from(error);
         let mut response = (problem.status, axum::Json(failure)).into_response();
         if let Some(seconds) = problem.retry_after {
@@ -146,7 +145,7 @@ fn store_response(answer: Result<Response, StoreError>) -> Response {
     response
 }
 
-/// Which versions are spoken here, for anybody.
+/// Returns the supported protocol versions; no token required.
 async fn protocol_versions() -> Response {
     axum::Json(SupportedVersions {
         throughline: env!("CARGO_PKG_VERSION").to_owned(),
@@ -157,19 +156,20 @@ async fn protocol_versions() -> Response {
 
 #[async_trait]
 impl CallHandler for Hello {
-    async fn handle(self, asker: &CallContext) -> Result<CallerInfo, StoreError> {
-        // The first thing that ever happened stays the first. Hashed, it tells nothing else.
-        let first = asker.store().changes(Position(0), 1).await?;
+    async fn handle(self, ctx: &CallContext) -> Result<CallerInfo, StoreError> {
+        // The first change never changes, so it identifies the store. Hashed, so that it reveals
+        // nothing else.
+        let first = ctx.store().changes(Position(0), 1).await?;
         let identity = first.first().map(|change| {
             let (owner, session) = (change.owner.as_str(), &change.session);
             let which = format!("{} {owner} {session}", change.position);
             Digest::of(which.as_bytes()).to_string()
         });
         Ok(CallerInfo {
-            owner: asker.owner().clone(),
-            role: asker.caller.role,
+            owner: ctx.owner().clone(),
+            role: ctx.caller.role,
             identity,
-            largest: max_body_bytes(&asker.app) as u64,
+            largest: max_body_bytes(&ctx.app) as u64,
         })
     }
 }

@@ -1,11 +1,12 @@
-//! Turns under way: a question, and the answer as it comes.
+//! Running turns: a question, and the answer as it is streamed.
 //!
-//! A turn runs by itself. Whoever asked may leave and come back, or somebody else of the
-//! same owner may listen: everything told of it is kept until a while after its end. In
-//! one session there is one turn at a time; another waits or is refused, as asked.
+//! A turn runs in its own task. The client may disconnect and reconnect, and other clients of the
+//! same owner may follow: all events of a turn are kept until some time after its end. Each session
+//! runs one turn at a time; another one waits or is refused, as requested.
 //!
-//! What is told of a turn is known to the process that runs it. That there is one is known to
-//! every process over the store ([`TurnClaim`](throughline::TurnClaim)), and so is what comes of it (`elsewhere.rs`).
+//! Events are known only to the process that runs the turn. That a turn is running is visible to
+//! every process on the store ([`TurnClaim`](throughline::TurnClaim)), and so is its result
+//! (`remote_turn.rs`).
 
 mod remote_turn;
 mod turn_stream;
@@ -27,25 +28,25 @@ pub(crate) use turn_task::{
 
 use crate::Problem;
 
-/// How long a turn that ended can still be listened to.
+/// How long a finished turn can still be streamed.
 const ENDED_TURN_TTL: Duration = Duration::from_secs(600);
-/// How many that ended are kept at most, over all sessions.
+/// Maximum number of finished turns kept, over all sessions.
 const MAX_ENDED_TURNS: usize = 1_024;
-/// How many may wait in one session.
+/// Maximum number of turns waiting in one session.
 const MAX_QUEUED_TURNS: usize = 32;
 
-/// What to do where a turn is under way in the session.
+/// What to do if a turn is running in the session.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Deserialize, utoipa::ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum WhenBusy {
     /// Wait until it has ended.
     #[default]
     Queue,
-    /// Refuse, with 409 `session_busy`.
+    /// Refuse with 409 `session_busy`.
     Refuse,
 }
 
-/// Turns under way, and those that ended lately.
+/// Running and recently finished turns.
 #[derive(Debug)]
 pub(crate) struct TurnRegistry {
     sessions: Mutex<HashMap<SessionRef, Vec<Arc<TurnStream>>>>,
@@ -64,9 +65,9 @@ impl TurnRegistry {
         self.sessions.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Takes a place for a turn; answers with the turn it has to wait for.
+    /// Reserves a slot for a turn; returns the turn it has to wait for.
     ///
-    /// The same question asked again, by its key, is the turn that is there.
+    /// A repeated request, by its key, gets the existing turn.
     fn reserve(
         &self,
         session: &SessionRef,
@@ -77,7 +78,7 @@ impl TurnRegistry {
         let mut sessions = self.sessions();
         evict_ended(&mut sessions);
         let turns = sessions.entry(session.clone()).or_default();
-        // One that came to nothing is no reason not to try again.
+        // A failed turn may be retried under the same key.
         let same =
             |live: &&Arc<TurnStream>| key.is_some() && live.key() == key && !live.has_failed();
         if let Some(same) = turns.iter().find(same) {
@@ -95,7 +96,7 @@ impl TurnRegistry {
                 return Err(Problem::new(
                     StatusCode::TOO_MANY_REQUESTS,
                     "queue_full",
-                    format!("{MAX_QUEUED_TURNS} turns wait in this session already"),
+                    format!("{MAX_QUEUED_TURNS} turns are already waiting in this session"),
                 )
                 .with_retry_after(5));
             }
@@ -107,8 +108,7 @@ impl TurnRegistry {
         Ok(TurnSlot::New { turn: live, after })
     }
 
-    /// The turn of this id in a session; the one under way, or else the last, where none
-    /// is named.
+    /// Finds a turn of a session by id; without an id, the running turn or else the last one.
     pub(crate) fn find(
         &self,
         session: &SessionRef,
@@ -126,7 +126,7 @@ impl TurnRegistry {
         found.cloned()
     }
 
-    /// Waits until what is under way has ended; stops it after a while.
+    /// Waits until all turns have ended; stops them after the timeout.
     pub(crate) async fn drain(&self, patience: Duration) {
         let under_way: Vec<_> = self
             .sessions()
@@ -149,34 +149,34 @@ impl TurnRegistry {
                     live.wait().await;
                 }
             };
-            // What came of them is kept, if the store is quick about it.
+            // Partial answers are stored, if the store is fast enough.
             let _ = tokio::time::timeout(Duration::from_secs(5), stopped).await;
         }
     }
 }
 
-/// A turn is under way, and another is not to wait.
+/// The problem for a turn that was not to wait for a running one.
 fn session_busy() -> Problem {
     Problem::new(
         StatusCode::CONFLICT,
         "session_busy",
-        "an answer is under way in this session; wait for it, stop it, or send \
+        "a turn is running in this session; wait for it, stop it, or send \
          \"when_busy\": \"queue\"",
     )
 }
 
-/// A place for a turn.
+/// A slot for a turn.
 enum TurnSlot {
-    /// It is there already.
+    /// The turn exists already.
     Existing(Arc<TurnStream>),
-    /// A new one, after another that is under way.
+    /// A new turn, possibly after a running one.
     New {
         turn: Arc<TurnStream>,
         after: Option<Arc<TurnStream>>,
     },
 }
 
-/// Forgets turns that ended a while ago.
+/// Removes turns that ended a while ago.
 fn evict_ended(sessions: &mut HashMap<SessionRef, Vec<Arc<TurnStream>>>) {
     let ended = sessions
         .values()

@@ -1,5 +1,7 @@
-//! A turn that another server over the same store runs. Who that is and that it still goes on
-//! is known by its lease, what comes of it by the log: the answer is told when it is kept.
+//! Follows a turn that another server on the same store runs.
+//!
+//! Its lease shows that the turn is still running, its log shows the result: the answer is emitted
+//! once it is stored.
 
 use std::time::Duration;
 
@@ -15,22 +17,22 @@ use crate::events::{EventFilter, KEEP_ALIVE_INTERVAL, Subscription, event_stream
 use crate::{App, Problem};
 
 const TURN_ELSEWHERE: &str = "turn:elsewhere";
-/// How often it is looked whether the turn still goes on: one that fails is not in the log.
+/// How often the lease is checked: a failed turn leaves nothing in the log.
 const POLL_INTERVAL: Duration = Duration::from_secs(2);
 
-/// Somebody who waits for an answer.
+/// A client waiting for a remote turn.
 struct RemoteTurn {
     session: Session,
     turn: String,
     question: Entry,
     subscription: Subscription,
-    /// How many events were told.
+    /// Number of events sent.
     events_sent: usize,
     ended: bool,
 }
 
-/// Tells of the turn that another server runs in a session, after so many events that were
-/// heard before; none where there is none.
+/// Streams the turn that another server runs in a session, after the events already received;
+/// `None` if there is no such turn.
 pub(crate) async fn follow_remote_turn(
     app: &App,
     tl: &Throughline,
@@ -43,34 +45,34 @@ pub(crate) async fn follow_remote_turn(
     let Some(question) = session.unanswered_message().await? else {
         return Ok(None);
     };
-    let wanted = EventFilter {
+    let filter = EventFilter {
         session: Some(session.id().clone()),
         ..EventFilter::default()
     };
-    // Listens first and looks second: what is kept in between is not missed.
-    let waiting = RemoteTurn {
+    // Subscribe before reading, so that an answer stored in between is not missed.
+    let remote = RemoteTurn {
         session: session.clone(),
         turn: holder.id,
         question,
-        subscription: Subscription::start(app, tl, wanted).await?,
+        subscription: Subscription::start(app, tl, filter).await?,
         events_sent: seen.min(1),
         ended: false,
     };
     let closed = Box::pin(app.hub.closed());
-    let frames = stream::unfold((waiting, closed), async |(mut waiting, mut closed)| {
+    let frames = stream::unfold((remote, closed), async |(mut remote, mut closed)| {
         let sent = tokio::select! {
             biased;
             () = &mut closed => return None,
-            sent = waiting.next_event() => sent?,
+            sent = remote.next_event() => sent?,
             () = tokio::time::sleep(KEEP_ALIVE_INTERVAL) => Bytes::from_static(b":\n\n"),
         };
-        Some((Ok::<_, std::convert::Infallible>(sent), (waiting, closed)))
+        Some((Ok::<_, std::convert::Infallible>(sent), (remote, closed)))
     });
     Ok(Some(event_stream_response(Body::from_stream(frames))))
 }
 
 impl RemoteTurn {
-    /// The next event; none after the last.
+    /// Returns the next event; `None` after the last.
     async fn next_event(&mut self) -> Option<Bytes> {
         if self.ended {
             return None;
@@ -79,15 +81,15 @@ impl RemoteTurn {
             return Some(self.encode_event(TURN_ELSEWHERE, json!({})));
         }
         loop {
-            let came_to = match self.find_outcome().await {
-                Ok(came_to) => came_to,
+            let outcome = match self.find_outcome().await {
+                Ok(outcome) => outcome,
                 Err(problem) => Some((TURN_FAILED, json!({"failed": problem}))),
             };
-            if let Some((name, data)) = came_to {
+            if let Some((name, data)) = outcome {
                 self.ended = true;
                 return Some(self.encode_event(name, data));
             }
-            // Whatever happens in the session is a reason to look again.
+            // Any change in the session is a reason to check.
             let news = tokio::time::timeout(POLL_INTERVAL, self.subscription.next());
             if let Ok(None) = news.await {
                 return None;
@@ -95,22 +97,22 @@ impl RemoteTurn {
         }
     }
 
-    /// What became of the turn, once that is known.
+    /// Returns the result of the turn once it is known.
     async fn find_outcome(&self) -> Result<Option<(&'static str, Value)>, Problem> {
         let holder = self.session.turn_holder().await?;
-        let goes_on = holder.is_some_and(|holder| holder.id == self.turn);
+        let is_running = holder.is_some_and(|holder| holder.id == self.turn);
         if let Some(answer) = find_answer(&self.session, &self.question).await? {
             let usage = answer.message().and_then(|message| message.usage);
             let data = json!({"answer": answer, "usage": usage});
             return Ok(Some((TURN_COMPLETE, data)));
         }
-        if goes_on {
+        if is_running {
             return Ok(None);
         }
         let failed = Problem::not_found(
             "turn_not_found",
-            "the server that answered stopped, or its model failed; send a turn without a \
-             `message` to ask again",
+            "the server that ran the turn stopped, or its model failed; send a turn without a \
+             `message` to retry",
         );
         Ok(Some((TURN_FAILED, json!({"failed": failed}))))
     }

@@ -1,4 +1,4 @@
-//! One turn, and everything that was told of it.
+//! A turn and all the events emitted about it.
 
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Instant;
@@ -15,19 +15,19 @@ use super::TurnReport;
 use crate::Problem;
 use crate::events::event_stream_response;
 
-/// What a turn is called by.
+/// Id of a turn.
 pub(crate) type TurnId = EntryId;
 
-/// Something told of a turn.
+/// An event of a turn.
 #[derive(Clone, Debug)]
 pub(crate) struct TurnStreamEvent {
-    /// What it is called: `message:delta`.
+    /// Event name, such as `message:delta`.
     pub(crate) name: &'static str,
-    /// What it says, as JSON.
+    /// Event data, as JSON.
     pub(crate) data: String,
 }
 
-/// One turn.
+/// A running or finished turn.
 #[derive(Debug)]
 pub(crate) struct TurnStream {
     id: TurnId,
@@ -35,7 +35,7 @@ pub(crate) struct TurnStream {
     events: Mutex<Vec<Arc<TurnStreamEvent>>>,
     count: watch::Sender<usize>,
     outcome: OnceLock<(Instant, Result<TurnReport, Problem>)>,
-    /// Notified when the answer is no longer wanted.
+    /// Notified when the turn is to be stopped.
     pub(super) stop: Notify,
 }
 
@@ -59,17 +59,17 @@ impl TurnStream {
         self.key.as_deref()
     }
 
-    /// When it ended.
+    /// When the turn ended.
     pub(super) fn ended_at(&self) -> Option<Instant> {
         self.outcome.get().map(|(at, _)| *at)
     }
 
-    /// What became of it, once that is known.
+    /// The result of the turn, once it is known.
     pub(crate) fn outcome(&self) -> Option<&Result<TurnReport, Problem>> {
         self.outcome.get().map(|(_, outcome)| outcome)
     }
 
-    /// Whether it ended without a whole answer.
+    /// Whether the turn ended without a complete answer.
     pub(super) fn has_failed(&self) -> bool {
         match self.outcome() {
             Some(Ok(outcome)) => outcome.failed.is_some(),
@@ -82,7 +82,7 @@ impl TurnStream {
         self.events.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Tells of something.
+    /// Emits an event.
     pub(super) fn emit(&self, name: &'static str, data: &impl Serialize) {
         let data = serde_json::to_string(data).unwrap_or_default();
         let count = {
@@ -93,7 +93,7 @@ impl TurnStream {
         self.count.send_replace(count);
     }
 
-    /// It has ended, with a last word.
+    /// Ends the turn with a final event.
     pub(super) fn finish(
         &self,
         name: &'static str,
@@ -105,19 +105,19 @@ impl TurnStream {
         self.count.send_modify(|_| {});
     }
 
-    /// The answer is no longer wanted.
+    /// Requests that the turn be stopped.
     pub(crate) fn stop(&self) {
         self.stop.notify_one();
     }
 
-    /// Waits for its end.
+    /// Waits until the turn has ended.
     pub(crate) async fn wait(&self) {
         let mut count = self.count.subscribe();
         let _ = count.wait_for(|_| self.ended_at().is_some()).await;
     }
 
-    /// What was told after so many; waits where there is nothing new, and is empty once
-    /// there will be no more.
+    /// Returns the events after the first `seen`. Waits if there are none yet; empty once there
+    /// will be no more.
     pub(crate) async fn events_after(&self, seen: usize) -> Vec<Arc<TurnStreamEvent>> {
         let mut count = self.count.subscribe();
         let news = |count: &usize| *count > seen || self.ended_at().is_some();
@@ -128,7 +128,7 @@ impl TurnStream {
             .unwrap_or_default()
     }
 
-    /// Everything told of it after so many, as server-sent events numbered from 1.
+    /// Streams the events after the first `seen` as server-sent events, numbered from 1.
     pub(crate) fn sse_response(self: Arc<Self>, seen: usize) -> Response {
         let frames = stream::unfold((self, seen), async |(live, seen)| {
             let new = live.events_after(seen).await;
@@ -136,8 +136,8 @@ impl TurnStream {
                 return None;
             }
             let mut text = String::new();
-            for (number, told) in (seen + 1..).zip(&new) {
-                let TurnStreamEvent { name, data } = &**told;
+            for (number, event) in (seen + 1..).zip(&new) {
+                let TurnStreamEvent { name, data } = &**event;
                 text.push_str(&format!("id: {number}\nevent: {name}\ndata: {data}\n\n"));
             }
             let seen = seen + new.len();

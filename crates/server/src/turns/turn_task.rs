@@ -1,4 +1,4 @@
-//! A turn from its question to its end.
+//! Runs a turn from its question to its end.
 
 use std::sync::Arc;
 
@@ -16,43 +16,43 @@ use tokio::sync::oneshot;
 use super::{TurnId, TurnSlot, TurnStream, WhenBusy, session_busy};
 use crate::{App, Caller, Problem, ResponderChoice};
 
-/// What is asked.
+/// A question to answer.
 #[derive(Clone, Debug)]
 pub(crate) struct TurnRequest {
-    /// What the person says; none to have the last message answered.
+    /// The user's message; `None` to answer the last message.
     pub(crate) content: Option<Content>,
-    /// Who says it, of several people.
+    /// Who wrote it, if there are several people.
     pub(crate) author: Option<String>,
-    /// The head the caller believes in.
+    /// The head the caller expects.
     pub(crate) expect: Expect,
-    /// What to do if it is another.
+    /// What to do if the head is different.
     pub(crate) conflict: ConflictPolicy,
-    /// What the caller calls this turn, so that asking twice asks once.
+    /// Idempotency key: a repeated request does not ask twice.
     pub(crate) key: Option<String>,
-    /// What to do where a turn is under way.
+    /// What to do if a turn is running.
     pub(crate) when_busy: WhenBusy,
-    /// How it is to be answered.
+    /// How to answer.
     pub(crate) options: TurnOptions,
 }
 
-/// How a question is to be answered, besides what the session's voice says.
+/// How to answer a question, in addition to the session's responder.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct TurnOptions {
-    /// What is said instead of `content`, as entries; the last of them is the question.
+    /// Entries to append instead of `content`; the last one is the question.
     pub(crate) entries: Vec<NewEntry>,
-    /// What the agent is told besides what it is.
+    /// Additional instructions for the agent.
     pub(crate) instructions: Option<String>,
-    /// What the model may call; whoever asked runs it.
+    /// Tools the model may call; the caller runs them.
     pub(crate) tools: Vec<ToolSpec>,
-    /// Whether those who listen to events are told nothing of it.
+    /// Whether to publish no events about the turn.
     pub(crate) ephemeral: bool,
-    /// Who is to answer.
+    /// The chosen model and agent.
     pub(crate) choice: ResponderChoice,
-    /// On which terms; whoever sets them has asked whether they can be kept.
+    /// Sampling options; the caller has checked that the model supports them.
     pub(crate) sampling: SamplingOptions,
 }
 
-/// Tools that whoever asked runs.
+/// Tools that the caller runs.
 #[derive(Debug)]
 struct CallerTools(Vec<ToolSpec>);
 
@@ -75,40 +75,40 @@ impl Toolbox for CallerTools {
     }
 }
 
-/// What became of a turn.
+/// Result of a turn.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct TurnReport {
-    /// The turn.
+    /// The turn's id.
     pub(crate) turn: TurnId,
-    /// The session it went on in: another one where late words became a fork.
+    /// The session the turn ran in; a new one if a conflict created a fork.
     pub(crate) session: SessionId,
-    /// What was asked.
+    /// The question, as stored.
     pub(crate) question: Entry,
-    /// The answer as it was kept; none where nothing came.
+    /// The answer, as stored; `None` if there is none.
     pub(crate) answer: Option<Entry>,
-    /// What it cost.
+    /// Token usage.
     pub(crate) usage: Option<Usage>,
-    /// What the request had, in tokens as counted here; none for what was answered before.
+    /// Tokens in the request, as counted here; `None` for a question that was answered earlier.
     pub(crate) request_tokens: Option<u64>,
-    /// Whether it was stopped.
+    /// Whether the turn was stopped.
     pub(crate) stopped: bool,
-    /// Whether it grew longer than it may, and ends there.
+    /// Whether the answer reached its maximum length and was cut off.
     pub(crate) cut: bool,
-    /// Why there is no answer, or no whole one.
+    /// Why there is no answer, or an incomplete one.
     pub(crate) failed: Option<Problem>,
 }
 
-/// Begins a turn, or finds the one that was begun by the same key. It goes on whether or
-/// not anybody listens.
+/// Starts a turn, or finds the one that was started with the same key. It runs to its end whether
+/// or not any client follows it.
 ///
-/// Answers once the question is kept, or the turn waits for another.
+/// Returns once the question is stored or the turn waits for another one.
 pub(crate) async fn start_turn(
     app: &App,
     caller: &Caller,
     session: &Session,
     question: TurnRequest,
 ) -> Result<Arc<TurnStream>, Problem> {
-    // What cannot be had is refused before anything waits for it.
+    // Unavailable models and agents are refused before waiting.
     let choice = &question.options.choice;
     app.config
         .responders
@@ -117,16 +117,16 @@ pub(crate) async fn start_turn(
     let reference = caller.owner().session(session.id());
     let id = session.new_entry(Body::Cleared).id;
     let key = question.key.clone();
-    let place = app
+    let slot = app
         .turns
         .reserve(&reference, key.as_deref(), question.when_busy, || {
             TurnStream::new(id, key.clone())
         })?;
-    let (live, after) = match place {
+    let (live, after) = match slot {
         TurnSlot::Existing(live) => return Ok(live),
         TurnSlot::New { turn: live, after } => (live, after),
     };
-    let (started, begun) = oneshot::channel();
+    let (started, ready) = oneshot::channel();
     let task = TurnTask {
         app: app.clone(),
         session: session.clone(),
@@ -134,13 +134,13 @@ pub(crate) async fn start_turn(
         stream: Arc::clone(&live),
     };
     tokio::spawn(task.run(after, started));
-    match begun.await {
+    match ready.await {
         Ok(Ok(())) => Ok(live),
         Ok(Err(problem)) => Err(problem),
         Err(_) => Err(Problem::new(
             axum::http::StatusCode::INTERNAL_SERVER_ERROR,
             "turn_broke",
-            "the turn ended unexpectedly; what was said is kept",
+            "the turn ended unexpectedly; the message is stored",
         )),
     }
 }
@@ -152,7 +152,7 @@ struct TurnTask {
     stream: Arc<TurnStream>,
 }
 
-/// Told of each event, under these names.
+/// Names of the emitted events.
 const TURN_STARTED: &str = "turn:started";
 const TURN_QUEUED: &str = "turn:queued";
 pub(super) const TURN_COMPLETE: &str = "turn:complete";
@@ -165,7 +165,7 @@ impl TurnTask {
         after: Option<Arc<TurnStream>>,
         started: oneshot::Sender<Result<(), Problem>>,
     ) {
-        // However this ends, the turn ends with it and nobody waits for it in vain.
+        // However the task ends, the turn ends with it, so that nobody waits forever.
         let guard = EndOnDrop {
             stream: Arc::clone(&self.stream),
         };
@@ -214,8 +214,8 @@ impl TurnTask {
         drop(guard);
     }
 
-    /// Waits until no other server answers in the session, or refuses, as asked. Nobody else
-    /// knows of a session that is not kept.
+    /// Waits until no other server runs a turn in the session, or refuses, as requested. A session
+    /// that is not stored is not visible to other servers.
     async fn claim_turn(
         &self,
         started: &mut Option<oneshot::Sender<Result<(), Problem>>>,
@@ -231,30 +231,30 @@ impl TurnTask {
             WhenBusy::Refuse => Err(session_busy()),
             WhenBusy::Queue => {
                 let holder = session.turn_holder().await?.map(|holder| holder.id);
-                let told = json!({"turn": turn, "after": holder});
-                self.stream.emit(TURN_QUEUED, &told);
+                let data = json!({"turn": turn, "after": holder});
+                self.stream.emit(TURN_QUEUED, &data);
                 notify_started(started, Ok(()));
                 Ok(Some(session.claim_turn_as(*turn).await?))
             }
         }
     }
 
-    /// Keeps the question and has it answered, under the claim.
+    /// Stores the question and answers it, under the claim.
     async fn run_with_claim(
         &self,
         claim: Option<TurnClaim>,
         started: &mut Option<oneshot::Sender<Result<(), Problem>>>,
     ) -> Result<TurnReport, Problem> {
-        let voice = self.responder().await?;
+        let responder = self.responder().await?;
         let session = claim.as_ref().map_or(&self.session, TurnClaim::session);
-        let (session, question, how) =
+        let (session, question, kind) =
             keep_claim(claim.as_ref(), self.append_question(session)).await?;
         let claim = match claim {
             Some(claim) => Some(claim.move_to(&session).await?),
             None => None,
         };
         let session = claim.as_ref().map_or(&session, TurnClaim::session);
-        let answering = Box::pin(self.respond(session, question, how, &voice, started));
+        let answering = Box::pin(self.respond(session, question, kind, &responder, started));
         let outcome = keep_claim(claim.as_ref(), answering).await;
         if let Some(claim) = claim {
             claim.release().await;
@@ -262,36 +262,36 @@ impl TurnTask {
         outcome
     }
 
-    /// Who answers.
+    /// Returns the responder for the turn.
     async fn responder(&self) -> Result<Responder, Problem> {
         let TurnOptions {
             choice,
-            sampling: terms,
+            sampling,
             instructions,
             ephemeral: quiet,
             ..
         } = &self.request.options;
-        let voices = &self.app.config.responders;
-        let mut voice = voices.responder(Some(&self.session), choice).await?;
-        voice.sampling = terms.clone();
-        // There is nothing to recall in a session that is not kept.
-        voice.policy.recall &= !quiet;
+        let responders = &self.app.config.responders;
+        let mut responder = responders.responder(Some(&self.session), choice).await?;
+        responder.sampling = sampling.clone();
+        // A session that is not stored has nothing to recall.
+        responder.policy.recall &= !quiet;
         if let Some(more) = instructions {
-            voice.agent = Some(match voice.agent {
+            responder.agent = Some(match responder.agent {
                 Some(agent) => format!("{agent}\n\n{more}"),
                 None => more.clone(),
             });
         }
-        Ok(voice)
+        Ok(responder)
     }
 
-    /// Answers the question that was kept, unless it has been.
+    /// Answers the stored question, unless it has an answer already.
     async fn respond(
         &self,
         session: &Session,
         question: Entry,
-        how: AppendKind,
-        voice: &Responder,
+        kind: AppendKind,
+        responder: &Responder,
         started: &mut Option<oneshot::Sender<Result<(), Problem>>>,
     ) -> Result<TurnReport, Problem> {
         self.app.hub.wake();
@@ -301,11 +301,11 @@ impl TurnTask {
                 "turn": self.stream.id(),
                 "session": session.id(),
                 "question": question,
-                "model": voice.model_name(),
+                "model": responder.model_name(),
             }),
         );
         notify_started(started, Ok(()));
-        if how == AppendKind::Repeated
+        if kind == AppendKind::Repeated
             && let Some(answer) = find_answer(session, &question).await?
         {
             let usage = answer.message().and_then(|message| message.usage);
@@ -324,26 +324,29 @@ impl TurnTask {
         if !self.request.options.ephemeral
             && let Err(error) = session.name_from_first_message().await
         {
-            tracing::warn!(%error, "a session cannot be named");
+            tracing::warn!(%error, "cannot generate a session name");
         }
-        let turned = self.run_model(session, &question, voice).await?;
-        if let Err(error) = session.remember_turn(&turned, voice.fact_proposals).await {
-            tracing::warn!(%error, "what a turn leaves in memory cannot be kept");
+        let outcome = self.run_model(session, &question, responder).await?;
+        if let Err(error) = session
+            .remember_turn(&outcome, responder.fact_proposals)
+            .await
+        {
+            tracing::warn!(%error, "cannot update the memory after a turn");
         }
         Ok(TurnReport {
             turn: *self.stream.id(),
             session: session.id().clone(),
             question,
-            answer: turned.answer,
-            usage: turned.usage,
-            request_tokens: Some(turned.request.tokens),
-            stopped: turned.stopped,
-            cut: turned.truncated,
-            failed: turned.error.as_ref().map(Problem::from),
+            answer: outcome.answer,
+            usage: outcome.usage,
+            request_tokens: Some(outcome.request.tokens),
+            stopped: outcome.stopped,
+            cut: outcome.truncated,
+            failed: outcome.error.as_ref().map(Problem::from),
         })
     }
 
-    /// The question, kept; or the last message, where that is to be answered.
+    /// Appends the question and returns it; or the last message, if that is to be answered.
     async fn append_question(
         &self,
         session: &Session,
@@ -354,11 +357,11 @@ impl TurnTask {
             expect,
             conflict,
             key,
-            options: manner,
+            options,
             ..
         } = &self.request;
-        if !manner.entries.is_empty() {
-            let entries = manner.entries.clone();
+        if !options.entries.is_empty() {
+            let entries = options.entries.clone();
             let appended = session.append_all(entries, *expect, *conflict).await?;
             let mut entries = appended.entries;
             let question = entries
@@ -376,7 +379,7 @@ impl TurnTask {
                 Problem::new(
                     axum::http::StatusCode::CONFLICT,
                     "nothing_to_answer",
-                    "the last message has an answer; send a `message` to ask something else",
+                    "the last message already has an answer; send a `message` to ask something else",
                 )
             })?;
             return Ok((session.clone(), question, AppendKind::Appended));
@@ -410,7 +413,7 @@ impl TurnTask {
         &self,
         session: &Session,
         question: &Entry,
-        voice: &Responder,
+        responder: &Responder,
     ) -> Result<TurnOutcome, Problem> {
         let reference = session.reference().clone();
         let (live, app) = (Arc::clone(&self.stream), self.app.clone());
@@ -422,7 +425,7 @@ impl TurnTask {
         let quiet = *quiet;
         let offered = (!tools.is_empty()).then(|| CallerTools(tools.clone()));
         let tools = offered.as_ref().map(|offered| offered as &dyn Toolbox);
-        let mut tell = move |event: TurnEvent| {
+        let mut on_event = move |event: TurnEvent| {
             let Some((name, data)) = stream_event(&event) else {
                 return;
             };
@@ -438,12 +441,12 @@ impl TurnTask {
         };
         let zone = &self.app.config.time_zone;
         let stop = Some(&self.stream.stop);
-        let turned = voice.answer(session, question, zone, tools, stop, &mut tell);
-        Ok(turned.await?)
+        let outcome = responder.answer(session, question, zone, tools, stop, &mut on_event);
+        Ok(outcome.await?)
     }
 }
 
-/// Runs something of a turn under its claim, where it has one.
+/// Runs a future while renewing the turn's claim, if it has one.
 async fn keep_claim<T>(
     claim: Option<&TurnClaim>,
     work: impl Future<Output = Result<T, Problem>>,
@@ -456,15 +459,15 @@ async fn keep_claim<T>(
 
 fn notify_started(
     started: &mut Option<oneshot::Sender<Result<(), Problem>>>,
-    how: Result<(), Problem>,
+    result: Result<(), Problem>,
 ) {
     if let Some(started) = started.take() {
-        // Whoever asked may have left.
-        let _ = started.send(how);
+        // The caller may have disconnected.
+        let _ = started.send(result);
     }
 }
 
-/// Ends a turn whose task is gone.
+/// Ends a turn whose task was dropped.
 struct EndOnDrop {
     stream: Arc<TurnStream>,
 }
@@ -475,7 +478,7 @@ impl Drop for EndOnDrop {
             let problem = Problem::new(
                 axum::http::StatusCode::INTERNAL_SERVER_ERROR,
                 "turn_broke",
-                "the turn ended unexpectedly; what was said is kept",
+                "the turn ended unexpectedly; the message is stored",
             );
             self.stream.finish(
                 TURN_FAILED,
@@ -498,7 +501,7 @@ fn add_turn_ids(
     data
 }
 
-/// What is told of an event of the engine's.
+/// The stream event for an event of the engine.
 fn stream_event(event: &TurnEvent) -> Option<(&'static str, serde_json::Value)> {
     Some(match event {
         TurnEvent::AnswerStarted(entry) => ("message:started", json!({"entry": entry})),
@@ -524,7 +527,7 @@ fn stream_event(event: &TurnEvent) -> Option<(&'static str, serde_json::Value)> 
     })
 }
 
-/// What is told of a compaction.
+/// Event data of a compaction.
 pub(crate) fn compaction_event_data(event: &CompactionEvent) -> serde_json::Value {
     match event {
         CompactionEvent::Start { covers } => json!({"covers": covers}),
@@ -533,7 +536,7 @@ pub(crate) fn compaction_event_data(event: &CompactionEvent) -> serde_json::Valu
     }
 }
 
-/// The answer that followed a question, where there is one.
+/// Finds the answer that follows a question, if there is one.
 pub(super) async fn find_answer(
     session: &Session,
     question: &Entry,

@@ -1,4 +1,4 @@
-//! An entry as it is told.
+//! JSON representation of an entry.
 
 use serde::Serialize;
 use throughline::Entry;
@@ -6,7 +6,7 @@ use utoipa::openapi::schema::{KnownFormat, Schema, SchemaFormat, Type};
 use utoipa::openapi::{ObjectBuilder, RefOr};
 use utoipa::{PartialSchema, ToSchema};
 
-/// One thing that happened: its place, then what it says, by its `kind`.
+/// An entry: its position in the session, then its content, by `kind`.
 #[derive(Clone, Debug, Serialize)]
 #[serde(transparent)]
 pub(crate) struct EntryView(pub(crate) Entry);
@@ -22,7 +22,7 @@ impl PartialSchema for EntryView {
         let format = |format| text().format(Some(SchemaFormat::KnownFormat(format)));
         ObjectBuilder::new()
             .description(Some(
-                "One thing that happened: its place, then what it says, by its `kind`.",
+                "An entry: its position in the session, then its content, by `kind`.",
             ))
             .property("seq", number())
             .required("seq")

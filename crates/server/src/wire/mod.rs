@@ -1,4 +1,4 @@
-//! What goes over the wire, where that is not what the model has.
+//! Wire types, where they differ from the domain types.
 
 mod entry;
 mod session;
@@ -10,13 +10,13 @@ pub(crate) use stream_event::StreamedEvent;
 
 use serde::{Deserialize, Deserializer};
 
-/// A member that may be absent, null or there.
+/// A field that may be absent, null or set.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) enum PatchField<T> {
-    /// Left alone.
+    /// Unchanged.
     #[default]
     Absent,
-    /// Set, or taken away.
+    /// Set, or removed by null.
     Set(Option<T>),
 }
 

@@ -1,4 +1,4 @@
-//! A session as it is told.
+//! JSON representation of a session.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -8,110 +8,110 @@ use throughline::{
 };
 use utoipa::ToSchema;
 
-/// What a listing shows of a session.
+/// A session as listed.
 #[derive(Clone, Debug, Serialize, ToSchema)]
 pub(crate) struct SessionView {
-    /// Its id.
+    /// Session id.
     #[schema(value_type = String, example = "2026-11-15-21-03-07-412-k3x9qd")]
     id: SessionId,
-    /// Its name, where it has one.
+    /// Name, if it has one.
     name: Option<String>,
-    /// An agent's stable name for it.
+    /// Stable key chosen by an agent.
     key: Option<String>,
-    /// What it is about, in a person's words.
+    /// Description written by a person.
     description: Option<String>,
     /// `active` or `archived`.
     #[schema(value_type = String)]
     status: Status,
-    /// Where it came from: `root`, or a fork or continuation of another.
+    /// Origin: `root`, or a fork or continuation of another session.
     #[schema(value_type = Object)]
     lineage: Lineage,
     /// The project it belongs to.
     project: Option<String>,
-    /// The folder it was last in.
+    /// Last working folder.
     workspace: Option<String>,
-    /// The agent it was last with.
+    /// Last agent.
     #[schema(value_type = Option<Object>)]
     agent: Option<AgentRef>,
-    /// The model that last answered.
+    /// Last model that answered.
     model: Option<String>,
-    /// The provider of that model.
+    /// Provider of that model.
     provider: Option<String>,
-    /// Its tags.
+    /// Tags.
     #[schema(value_type = Vec<String>)]
     tags: BTreeSet<Tag>,
-    /// When it was made.
+    /// When it was created.
     #[schema(value_type = String, format = DateTime)]
     created_at: Timestamp,
-    /// When something last happened in it.
+    /// When it was last active.
     #[schema(value_type = String, format = DateTime)]
     last_activity: Timestamp,
-    /// Messages in it, whoever spoke.
+    /// Number of messages, of every role.
     messages: u64,
-    /// Of those, the user's own.
+    /// Number of user messages.
     queries: u64,
     /// Tokens reported for its answers.
     tokens: UsageView,
-    /// Tokens reported for resuming it.
+    /// Tokens reported for restoring it.
     restoration: UsageView,
-    /// How often it was compacted.
+    /// Number of compactions.
     compactions: u64,
     /// When it was last compacted.
     #[schema(value_type = Option<String>, format = DateTime)]
     last_compaction: Option<Timestamp>,
-    /// The beginning of what the user first said.
+    /// Beginning of the first user message.
     preview: String,
-    /// The number of its last entry; the `ETag`, and what `If-Match` takes.
+    /// Number of the last entry; the `ETag`, and the value for `If-Match`.
     #[schema(value_type = u64)]
     head: Seq,
-    /// The digest of its last entry.
+    /// Digest of the last entry.
     digest: String,
 }
 
 impl From<SessionInfo> for SessionView {
-    fn from(card: SessionInfo) -> Self {
+    fn from(info: SessionInfo) -> Self {
         Self {
-            id: card.id,
-            name: card.name.map(|name| name.to_string()),
-            key: card.key.map(|key| key.to_string()),
-            description: card.description,
-            status: card.status,
-            lineage: card.lineage,
-            project: card.project.map(|project| project.to_string()),
-            workspace: card.workspace,
-            agent: card.agent,
-            model: card.model,
-            provider: card.provider,
-            tags: card.tags,
-            created_at: card.created_at,
-            last_activity: card.last_activity,
-            messages: card.messages,
-            queries: card.queries,
-            tokens: card.tokens.into(),
-            restoration: card.restoration.into(),
-            compactions: card.compactions,
-            last_compaction: card.last_compaction,
-            preview: card.preview,
-            head: card.head,
-            digest: card.digest.to_string(),
+            id: info.id,
+            name: info.name.map(|name| name.to_string()),
+            key: info.key.map(|key| key.to_string()),
+            description: info.description,
+            status: info.status,
+            lineage: info.lineage,
+            project: info.project.map(|project| project.to_string()),
+            workspace: info.workspace,
+            agent: info.agent,
+            model: info.model,
+            provider: info.provider,
+            tags: info.tags,
+            created_at: info.created_at,
+            last_activity: info.last_activity,
+            messages: info.messages,
+            queries: info.queries,
+            tokens: info.tokens.into(),
+            restoration: info.restoration.into(),
+            compactions: info.compactions,
+            last_compaction: info.last_compaction,
+            preview: info.preview,
+            head: info.head,
+            digest: info.digest.to_string(),
         }
     }
 }
 
-/// A session, and what stands in it.
+/// A session with its current state.
 #[derive(Clone, Debug, Serialize, ToSchema)]
 pub(crate) struct SessionDetail {
-    /// What a listing shows.
+    /// The session as listed.
     #[serde(flatten)]
     session: SessionView,
-    /// Facts always in view.
+    /// Pinned facts.
     pins: Vec<NotedView>,
-    /// Decisions that stand.
+    /// Decisions in effect.
     decisions: Vec<NotedView>,
-    /// Context documents, by name: the entry that set each.
+    /// Context documents by name, with the entry that set each.
     #[schema(value_type = std::collections::HashMap<String, u64>)]
     context: BTreeMap<String, Seq>,
-    /// The entry of the checkpoint in force.
+    /// Entry of the current checkpoint.
     #[schema(value_type = Option<u64>)]
     checkpoint: Option<Seq>,
     /// The last entry it covers.
@@ -136,7 +136,7 @@ impl From<Record> for SessionDetail {
     }
 }
 
-/// A fact that stands, and its entry.
+/// A pin or decision in effect, and its entry.
 #[derive(Clone, Debug, Serialize, ToSchema)]
 pub(crate) struct NotedView {
     #[schema(value_type = u64)]
@@ -153,16 +153,16 @@ impl From<Note> for NotedView {
     }
 }
 
-/// Tokens, as a provider reported them.
+/// Token usage, as reported by a provider.
 #[derive(Clone, Copy, Debug, Serialize, ToSchema)]
 pub(crate) struct UsageView {
-    /// What was sent, cached or not.
+    /// Input tokens, cached or not.
     input: u64,
-    /// What was answered.
+    /// Output tokens.
     output: u64,
-    /// Of the input, what a cache had.
+    /// Input tokens read from a cache.
     cache_read: u64,
-    /// Of the input, what went into a cache.
+    /// Input tokens written to a cache.
     cache_write: u64,
 }
 

@@ -1,15 +1,15 @@
-//! Events as they are described; they are written by hand.
+//! OpenAPI schema of server-sent events, which are written by hand elsewhere.
 
 use utoipa::ToSchema;
 
 /// One event of a stream.
 #[derive(Debug, ToSchema)]
-#[allow(dead_code, reason = "only described")]
+#[allow(dead_code, reason = "exists only for its OpenAPI schema")]
 pub(crate) struct StreamedEvent {
-    /// Where in the stream it is: what `Last-Event-ID` takes.
+    /// Position in the stream: the value for `Last-Event-ID`.
     id: Option<String>,
-    /// What it is called.
+    /// Event name.
     event: Option<String>,
-    /// What it says, as JSON.
+    /// Event data, as JSON.
     data: Option<String>,
 }

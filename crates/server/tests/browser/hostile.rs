@@ -1,4 +1,4 @@
-//! Somebody says what they should not.
+//! Hostile content in messages must not be executed or loaded by the browser.
 
 use serde_json::json;
 use throughline::{
@@ -9,7 +9,7 @@ use throughline::{
 use crate::browser::browser;
 use crate::harness::Server;
 
-/// Each would set `ran`, were it run.
+/// Each of these sets `ran` if it is executed.
 const ATTACKS: &[&str] = &[
     "<script>window.ran=1</script>",
     "<img src=x onerror=window.ran=1>",
@@ -166,7 +166,7 @@ fn truncate(text: &str) -> String {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn nothing_that_was_said_runs_loads_or_leads_away() {
+async fn hostile_messages_do_not_run_load_or_navigate() {
     let server = Server::start().await;
     let session = create_attack_session(&server).await;
     let id = session.id();
@@ -195,7 +195,7 @@ async fn nothing_that_was_said_runs_loads_or_leads_away() {
     ] {
         browser.goto(&path).await;
         browser.eval("for (const part of document.querySelectorAll('details')) part.open = true; return 1").await;
-        // Whatever would load or run has begun to once this has come back.
+        // By the time this script returns, anything that loads or runs has started.
         browser
             .client
             .execute_async(
@@ -220,7 +220,7 @@ async fn nothing_that_was_said_runs_loads_or_leads_away() {
             .collect();
         assert!(of_policy.is_empty(), "{path}: {of_policy:?}");
     }
-    // What it says is there to read all the same.
+    // The text itself is still readable.
     browser.goto(&format!("/s/{id}/e/1")).await;
     browser.wait_for_text("<script>window.ran=1</script>").await;
     browser.goto(&format!("/s/{id}/e/1/text")).await;
@@ -232,14 +232,14 @@ async fn nothing_that_was_said_runs_loads_or_leads_away() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_answer_that_tries_to_run_script_does_not_as_it_streams() {
+async fn a_streamed_answer_cannot_run_scripts() {
     use std::sync::Arc;
     use throughline_mock_provider::{MockProvider, Reply, Script};
 
     let text = ATTACKS.join("\n\n");
-    let stand_in = MockProvider::start(Script::from_fn(move |_| Reply::text(&text))).unwrap();
+    let mock = MockProvider::start(Script::from_fn(move |_| Reply::text(&text))).unwrap();
     let server = Server::start_with(crate::harness::ServerOptions {
-        responders: Arc::new(crate::demo::MockResponderRegistry::new(&stand_in)),
+        responders: Arc::new(crate::demo::MockResponderRegistry::new(&mock)),
         ..crate::harness::ServerOptions::default()
     })
     .await;

@@ -1,4 +1,4 @@
-//! Many sessions, and long ones: the page holds a little of them at a time.
+//! Many sessions and long sessions: the page holds only part of them at a time.
 
 use futures_util::{StreamExt as _, stream};
 use throughline::{ConflictPolicy, Expect, Message, NewSession, Role};
@@ -85,7 +85,7 @@ async fn a_hundred_thousand_entries_are_read_a_page_at_a_time() {
     let first = browser.count("#entries [data-seq]").await;
     assert!((50..=150).contains(&first), "{first}");
 
-    // Far back, and no more in the page than before.
+    // Far back, with no more entries in the page than before.
     browser
         .wait_until("scrollTo(0, 0); return Math.min(...[...document.querySelectorAll('#entries [data-seq]')].map((entry) => Number(entry.dataset.seq))) < 99200")
         .await;
@@ -99,7 +99,7 @@ async fn a_hundred_thousand_entries_are_read_a_page_at_a_time() {
     );
     assert!(browser.count("*").await < 10_000);
 
-    // And forward again to the end.
+    // And forward to the end.
     browser
         .wait_until(
             "scrollTo(0, document.body.scrollHeight); return document.querySelector('#e100000')",
@@ -114,8 +114,8 @@ async fn a_hundred_thousand_entries_are_read_a_page_at_a_time() {
     assert!(browser.count("#entries [data-seq]").await <= 150);
     browser.goto(&format!("/s/{id}/status")).await;
     browser.wait_for_text("100,000").await;
-    let asked = browser
+    let requests = browser
         .eval("return performance.getEntriesByType('resource').length")
         .await;
-    assert!(asked.as_u64().unwrap() < 20, "{asked}");
+    assert!(requests.as_u64().unwrap() < 20, "{requests}");
 }

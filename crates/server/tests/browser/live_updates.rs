@@ -1,4 +1,4 @@
-//! What happens shows as it happens, in every window.
+//! Live updates appear in every window.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,16 +9,16 @@ use crate::browser::browser;
 use crate::demo::MockResponderRegistry;
 use crate::harness::{Server, ServerOptions};
 
-/// A server whose model says this, a word at a time.
+/// Starts a server whose model streams this reply word by word.
 pub(crate) async fn start_with_reply(text: &str, pause: u64) -> (Server, MockProvider) {
     let reply = Reply::text(text).with_delay(Duration::from_millis(pause));
-    let stand_in = MockProvider::start(Script::from_fn(move |_| reply.clone())).unwrap();
-    let voices = Arc::new(MockResponderRegistry::new(&stand_in));
-    let wish = ServerOptions {
+    let mock = MockProvider::start(Script::from_fn(move |_| reply.clone())).unwrap();
+    let voices = Arc::new(MockResponderRegistry::new(&mock));
+    let options = ServerOptions {
         responders: voices,
         ..ServerOptions::default()
     };
-    (Server::start_with(wish).await, stand_in)
+    (Server::start_with(options).await, mock)
 }
 
 const LONG: &str = "It is **kept** the moment it is said, and everything else can be made again from what was said; so it is safe to look away for a while and come back.";
@@ -54,7 +54,7 @@ async fn an_answer_streams_in_two_windows_and_ends_as_markup() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_page_opened_amid_an_answer_shows_it_from_its_start_and_can_stop_it() {
+async fn a_page_opened_during_an_answer_shows_all_of_it_and_can_stop_it() {
     let (server, _model) = start_with_reply(LONG, 400).await;
     let id = server.create_session(&[]).await;
     let browser = browser!(server);
@@ -75,14 +75,14 @@ async fn a_page_opened_amid_an_answer_shows_it_from_its_start_and_can_stop_it() 
     browser
         .wait_until("return document.querySelector('.entry.assistant:not(.live) .cut')")
         .await;
-    let kept = browser
+    let stored = browser
         .eval("return document.querySelector('.entry.assistant').innerText")
         .await;
-    assert!(!kept.as_str().unwrap().contains("come back"), "{kept}");
+    assert!(!stored.as_str().unwrap().contains("come back"), "{stored}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_happens_elsewhere_shows_in_the_list_and_in_the_events() {
+async fn changes_by_others_appear_in_the_list_and_events() {
     let server = Server::start().await;
     let first = server.create_session(&["the first"]).await;
     server.create_session(&["the second"]).await;
@@ -102,7 +102,7 @@ async fn what_happens_elsewhere_shows_in_the_list_and_in_the_events() {
     let windows = browser.second_window().await;
     browser.goto("/events").await;
     browser
-        .wait_until("return document.querySelector('#state').innerText === 'live'")
+        .wait_until("return document.querySelector('#state').innerText === 'Live'")
         .await;
 
     server.post_message(&first, "again").await;

@@ -1,4 +1,4 @@
-//! Coming in with a token.
+//! Login with a token.
 
 use throughline::TokenRole;
 
@@ -6,7 +6,7 @@ use crate::browser::browser;
 use crate::harness::Server;
 
 #[tokio::test(flavor = "multi_thread")]
-async fn one_comes_in_with_a_token_and_sees_ones_own_sessions_only() {
+async fn login_with_a_token_shows_only_own_sessions() {
     let server = Server::start_with_tokens().await;
     let alice = server.create_token("alice", TokenRole::User).await;
     let bob = server.create_token("bob", TokenRole::User).await;
@@ -30,10 +30,10 @@ async fn one_comes_in_with_a_token_and_sees_ones_own_sessions_only() {
     );
     browser.fill("#token", "tl_nothing").await;
     browser.click("form.stack button").await;
-    browser.wait_for_text("not known here").await;
+    browser.wait_for_text("unknown, expired or revoked").await;
     browser.fill("#token", &alice).await;
     browser.click("form.stack button").await;
-    browser.wait_for_text("Nothing said yet").await;
+    browser.wait_for_text("No messages yet").await;
     assert_eq!(browser.current_path().await, format!("/s/{}", hers.id()));
     assert_eq!(
         browser.eval("return document.cookie").await,
@@ -41,7 +41,7 @@ async fn one_comes_in_with_a_token_and_sees_ones_own_sessions_only() {
         "no script sees the token"
     );
 
-    // Changes by cookie work from the page itself.
+    // Changes with a cookie work from the page itself.
     browser.fill("#message", "hello").await;
     browser.click("#composer button[type=submit]").await;
     browser
@@ -77,7 +77,7 @@ async fn one_comes_in_with_a_token_and_sees_ones_own_sessions_only() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_admin_makes_a_token_and_takes_it_back() {
+async fn an_admin_creates_and_revokes_a_token() {
     let server = Server::start_with_tokens().await;
     let admin = server.create_token("root", TokenRole::Admin).await;
     let browser = browser!(server);
@@ -113,7 +113,7 @@ async fn an_admin_makes_a_token_and_takes_it_back() {
     browser
         .eval(&format!("{row}.querySelector('button').click(); return 1"))
         .await;
-    browser.wait_for_text("The token was taken back").await;
+    browser.wait_for_text("Token revoked").await;
     assert!(
         !server
             .tl

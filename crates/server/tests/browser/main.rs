@@ -1,12 +1,12 @@
-//! The page as people use it: a real server, a real store, a real browser.
+//! Browser tests of the web page: a real server, store and browser.
 //!
-//! Chromium is driven by `chromedriver`. Where that is not installed, these tests say so
-//! loudly and pass, unless `CI` is set; `cargo xtask test` installs it.
+//! Chromium is driven by `chromedriver`. If it is not installed, these tests print a warning and
+//! pass, unless `CI` is set; `cargo xtask test` installs it.
 
 #![allow(
     clippy::disallowed_methods,
     clippy::unwrap_used,
-    reason = "a test may panic, and is told by its environment whether it may be skipped"
+    reason = "tests may panic, and read the environment to decide whether to skip"
 )]
 
 mod browser;

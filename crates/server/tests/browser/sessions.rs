@@ -1,4 +1,4 @@
-//! What people do with sessions, by mouse.
+//! Session actions through the web page.
 
 use serde_json::json;
 use throughline::{Message, NewSession, Role};
@@ -9,14 +9,14 @@ use crate::harness::Server;
 use crate::live_updates;
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_session_is_made_named_tagged_pinned_archived_thrown_away_and_restored() {
+async fn a_session_is_created_renamed_tagged_pinned_archived_deleted_and_restored() {
     let server = Server::start().await;
     let browser = browser!(server);
     browser.goto("/").await;
     browser.wait_for_text("No sessions yet").await;
 
     browser.click("form[action='/new'] button").await;
-    browser.wait_for_text("Nothing said yet").await;
+    browser.wait_for_text("No messages yet").await;
     browser.fill("#message", "How do we store sessions?").await;
     browser.click("#composer button[type=submit]").await;
     browser
@@ -44,7 +44,7 @@ async fn a_session_is_made_named_tagged_pinned_archived_thrown_away_and_restored
         .wait_until("return document.querySelector('.pins')?.innerText.includes('appended')")
         .await;
     browser.click(".pins button").await;
-    browser.wait_for_text("Nothing is pinned").await;
+    browser.wait_for_text("No pins").await;
 
     choose_action(&browser, "archive").await;
     browser.wait_for_text("archived").await;
@@ -53,7 +53,7 @@ async fn a_session_is_made_named_tagged_pinned_archived_thrown_away_and_restored
     browser.click(".segments a[href='/?status=archived']").await;
     browser.click("a.row").await;
     choose_action(&browser, "unarchive").await;
-    browser.wait_for_text("Taken up again").await;
+    browser.wait_for_text("Unarchived").await;
 
     choose_action(&browser, "trash").await;
     browser.wait_for_text("Moved to the trash").await;
@@ -63,7 +63,7 @@ async fn a_session_is_made_named_tagged_pinned_archived_thrown_away_and_restored
     assert_eq!(browser.console_errors().await, Vec::<String>::new());
 }
 
-/// Chooses from the menu of a session.
+/// Chooses an action from a session's menu.
 async fn choose_action(browser: &Browser, what: &str) {
     browser.click(".menu.actions summary").await;
     browser
@@ -74,7 +74,7 @@ async fn choose_action(browser: &Browser, what: &str) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_fork_is_made_at_a_message_and_merged_back() {
+async fn a_fork_is_created_at_a_message_and_merged_back() {
     let server = Server::start().await;
     let id = server.create_session(&["one", "two", "three"]).await;
     let browser = browser!(server);
@@ -84,7 +84,7 @@ async fn a_fork_is_made_at_a_message_and_merged_back() {
     browser.click("#e2 .menu a[href*='fork']").await;
     browser.fill("#name", "aside").await;
     browser.click("form.stack button").await;
-    browser.wait_for_text("This is the fork").await;
+    browser.wait_for_text("This is the new fork").await;
     assert_eq!(browser.count("#entries .entry").await, 2);
 
     browser.fill("#message", "something else").await;
@@ -114,7 +114,7 @@ async fn a_fork_is_made_at_a_message_and_merged_back() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_compaction_is_marked_and_can_be_undone_and_what_was_cleared_is_still_there() {
+async fn compaction_can_be_undone_and_cleared_messages_remain_readable() {
     let (server, _model) = live_updates::start_with_reply("Noted.", 0).await;
     let long: Vec<String> = (0..30)
         .map(|n| {
@@ -130,7 +130,7 @@ async fn a_compaction_is_marked_and_can_be_undone_and_what_was_cleared_is_still_
     browser.goto(&format!("/s/{id}")).await;
     choose_action(&browser, "compact").await;
     browser
-        .wait_for_text("Compacted: what came before is summarized")
+        .wait_for_text("Compacted: earlier messages are summarized")
         .await;
     browser
         .wait_until("return document.querySelector('section.checkpoint .badge')")
@@ -138,11 +138,11 @@ async fn a_compaction_is_marked_and_can_be_undone_and_what_was_cleared_is_still_
     assert!(browser.count(".entry.covered").await > 0);
 
     choose_action(&browser, "undo").await;
-    browser.wait_for_text("taken back").await;
+    browser.wait_for_text("Undid the last compaction").await;
     assert_eq!(browser.count(".entry.covered").await, 0);
 
     choose_action(&browser, "clear").await;
-    browser.wait_for_text("A new start").await;
+    browser.wait_for_text("Context cleared").await;
     assert_eq!(
         browser.count(".entry.unseen").await,
         browser.count("#entries .entry").await
@@ -150,7 +150,7 @@ async fn a_compaction_is_marked_and_can_be_undone_and_what_was_cleared_is_still_
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn links_lead_to_an_entry_and_the_back_button_leads_back() {
+async fn links_open_an_entry_and_the_back_button_works() {
     let server = Server::start().await;
     let session = server
         .tl
@@ -214,7 +214,7 @@ async fn it_works_without_scripts() {
     browser.click(".menu.actions a[href$='/rename']").await;
     browser.fill("#name", "plain").await;
     browser.click("form.stack button").await;
-    browser.click("p.said").await;
+    browser.click("p.flash").await;
     let card = server
         .tl
         .list(&throughline::SessionFilter::default(), None, 1)

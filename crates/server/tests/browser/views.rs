@@ -1,11 +1,11 @@
-//! What the views show.
+//! Content of the page's views.
 
 use crate::browser::browser;
 use crate::demo;
 use crate::harness::Server;
 
 #[tokio::test(flavor = "multi_thread")]
-async fn every_view_of_a_session_shows_what_it_is_for() {
+async fn every_view_of_a_session_shows_its_content() {
     let server = Server::start().await;
     let session = demo::fill_store(&server.tl).await;
     let id = session.id();
@@ -45,7 +45,7 @@ async fn every_view_of_a_session_shows_what_it_is_for() {
 
     browser.click(".tabs a[href$='/status']").await;
     browser
-        .wait_until("return document.querySelectorAll('.info .gauge rect').length > 3")
+        .wait_until("return document.querySelectorAll('.card .gauge rect').length > 3")
         .await;
     assert_eq!(browser.count(".legend tbody tr").await, 7);
     assert_eq!(browser.count(".turns a rect.sent").await, 7, "a bar a turn");
@@ -57,7 +57,7 @@ async fn every_view_of_a_session_shows_what_it_is_for() {
         .wait_until("return document.querySelectorAll('details.section').length === 7")
         .await;
     browser.fill("#message", "is it done?").await;
-    browser.click("form.info button").await;
+    browser.click("form.card button").await;
     browser.wait_until("return [...document.querySelectorAll('details.section')].at(-1).innerText.includes('is it done?')").await;
 
     browser.click(".tabs a[href$='/lineage']").await;
@@ -74,7 +74,7 @@ async fn every_view_of_a_session_shows_what_it_is_for() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn search_finds_as_one_types_and_marks_the_words() {
+async fn search_finds_while_typing_and_highlights_matches() {
     let server = Server::start().await;
     demo::fill_store(&server.tl).await;
     let browser = browser!(server);
@@ -131,12 +131,12 @@ async fn memory_is_added_accepted_and_forgotten() {
         .click("main > ul.things li:first-child button[value=forget]")
         .await;
     browser.wait_for_text("Forgotten").await;
-    browser.wait_for_text("no longer counts").await;
+    browser.wait_for_text("no longer in effect").await;
     assert_eq!(browser.count("main > ul.things > li").await, before - 1);
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn light_and_dark_can_be_chosen_and_are_kept() {
+async fn the_theme_can_be_switched_and_is_remembered() {
     let server = Server::start().await;
     let browser = browser!(server);
     browser.goto("/").await;

@@ -1,4 +1,4 @@
-"""The package openai-agents, its sessions and its runner, against a running server."""
+"""Tests the sessions and runner of the openai-agents package against a running server."""
 
 import asyncio
 import os
@@ -58,7 +58,7 @@ async def sessions():
     for n in (44, 43, 42):
         assert text(await session.pop_item()) == f"number {n}"
     assert len(await session.get_items()) == 42
-    # What is read can be written.
+    # Items that were read can be added again.
     copy = OpenAIConversationsSession(openai_client=client)
     await copy.add_items(await session.get_items())
     assert [text(i) for i in await copy.get_items()] == [text(i) for i in await session.get_items()]
@@ -85,7 +85,7 @@ async def runner_with_a_session():
     async for _ in fourth.stream_events():
         pass
     assert fourth.final_output.endswith("the last one: Goodbye."), fourth.final_output
-    # Taken back, the last two are not part of what follows.
+    # The last two, removed, are not part of later requests.
     for _ in range(2):
         await session.pop_item()
     fifth = await Runner.run(agent(), "Well?", session=session)

@@ -1,4 +1,4 @@
-// The official JavaScript client against a running server.
+// Tests the official JavaScript client against a running server.
 
 import assert from "node:assert/strict";
 import OpenAI from "openai";

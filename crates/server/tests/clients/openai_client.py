@@ -1,4 +1,4 @@
-"""The official Python client, sync and async, against a running server."""
+"""Tests the official Python client, sync and async, against a running server."""
 
 import asyncio
 import json
@@ -30,7 +30,7 @@ WEATHER = {
 
 
 def strictly(adapter, answer):
-    """Clients take anything; what is sent must be right all the same."""
+    """Validates responses: clients accept anything, but responses must match the schema."""
     return adapter(json.loads(answer.to_json()) if hasattr(answer, "to_json") else answer)
 
 

@@ -1,10 +1,10 @@
-//! A small shop's sessions, to look at: several of them, with tool calls, a fork of a
-//! fork, a compaction, tags, pins and memory; and a model that answers.
+//! Demo data: sessions of a small shop with tool calls, nested forks, a compaction, tags, pins and
+//! memory, and a model that answers.
 
 #![allow(
     dead_code,
     clippy::unwrap_used,
-    reason = "each user takes what it needs, and may panic"
+    reason = "shared by several targets that each use part of it; may panic"
 )]
 
 use std::sync::Arc;
@@ -24,19 +24,19 @@ use throughline::{
 use throughline_mock_provider::MockProvider;
 use throughline_server::{ResponderChoice, ResponderError, ResponderRegistry};
 
-/// A model behind a stand-in for its provider.
+/// A registry with one model on a mock provider.
 #[derive(Clone, Debug)]
 pub(crate) struct MockResponderRegistry {
     model: Arc<Provider>,
 }
 
 impl MockResponderRegistry {
-    /// Has this stand-in answer.
-    pub(crate) fn new(stand_in: &MockProvider) -> Self {
+    /// Creates a registry that answers with this mock provider.
+    pub(crate) fn new(mock: &MockProvider) -> Self {
         let at = ModelEndpoint {
             provider: "anthropic".to_owned(),
             model: "claude-sonnet-4-5".to_owned(),
-            base_url: format!("{}/v1/", stand_in.url()),
+            base_url: format!("{}/v1/", mock.url()),
             key: Secret::new("of-the-demo"),
             key_source: None,
             protocol: ApiProtocol::Anthropic,
@@ -82,7 +82,7 @@ impl ResponderRegistry for MockResponderRegistry {
     }
 }
 
-/// Appends as of so many minutes ago.
+/// Appends an entry dated this many minutes ago.
 async fn append_at(
     session: &Session,
     tl: &Throughline,
@@ -152,7 +152,7 @@ return 1
 | sliding window | yes | one entry a request |
 ";
 
-/// Fills a store; answers with the session that has most in it.
+/// Fills a store; returns the session with the most content.
 pub(crate) async fn fill_store(tl: &Throughline) -> Session {
     let project = Project {
         id: "git:example.org/shop/api".parse().unwrap(),
@@ -210,9 +210,9 @@ pub(crate) async fn fill_store(tl: &Throughline) -> Session {
             190,
         ),
     ];
-    for (name, tags, asked, answered, minutes) in small {
+    for (name, tags, question, answered, minutes) in small {
         let session = tl.create(new(name)).await.unwrap();
-        append_at(&session, tl, minutes, Message::text(Role::User, asked)).await;
+        append_at(&session, tl, minutes, Message::text(Role::User, question)).await;
         append_at(&session, tl, minutes - 1, text_answer(answered, 2_100, 140)).await;
         let tags: Vec<_> = tags
             .split_whitespace()
@@ -296,7 +296,7 @@ pub(crate) async fn fill_store(tl: &Throughline) -> Session {
     main
 }
 
-/// A longer one, with tools and a compaction.
+/// A longer session with tool calls and a compaction.
 async fn create_limiter_session(tl: &Throughline, new: NewSession) -> Session {
     let main = tl.create(new).await.unwrap();
     let say = |text: &'static str| Message::text(Role::User, text);
@@ -432,7 +432,7 @@ async fn create_limiter_session(tl: &Throughline, new: NewSession) -> Session {
         },
     )
     .await;
-    for (minutes, asked, said, input) in [
+    for (minutes, question, answer, input) in [
         (
             80,
             "Does the bucket survive a restart of Redis?",
@@ -452,8 +452,8 @@ async fn create_limiter_session(tl: &Throughline, new: NewSession) -> Session {
             4_800,
         ),
     ] {
-        append_at(&main, tl, minutes, Message::text(Role::User, asked)).await;
-        append_at(&main, tl, minutes - 1, text_answer(said, input, 190)).await;
+        append_at(&main, tl, minutes, Message::text(Role::User, question)).await;
+        append_at(&main, tl, minutes - 1, text_answer(answer, input, 190)).await;
     }
     append_at(&main, tl, 12, say("Summarize what is left to do.")).await;
     append_at(&main, tl, 11, text_answer("Two things:\n\n- [x] load test\n- [ ] headers on cached answers\n- [ ] a page in the docs for people who hit the limit", 5_200, 120)).await;

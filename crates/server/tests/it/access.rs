@@ -1,4 +1,4 @@
-//! Who may call, and what they reach: their own, and nothing else.
+//! Access control: callers reach their own data and nothing else.
 
 use std::net::SocketAddr;
 
@@ -8,7 +8,7 @@ use throughline_server::{AccessMode, IssuedTokens, ServeError, openapi};
 
 use crate::harness::{Server, send};
 
-/// Every route of the document, by its method and path.
+/// Every route in the OpenAPI document, by method and path.
 fn routes() -> Vec<(String, String, Value)> {
     let document = serde_json::to_value(openapi()).unwrap();
     let paths = document["paths"].as_object().unwrap().clone();
@@ -23,7 +23,7 @@ fn routes() -> Vec<(String, String, Value)> {
     routes
 }
 
-/// A body the route takes, so that it is refused for whose it is and not for what it says.
+/// A valid body for a route, so that it is refused for its owner and not for its content.
 fn valid_body(method: &str, path: &str) -> Option<Value> {
     Some(
         match (method, path.rsplit('/').next().unwrap_or_default()) {
@@ -39,7 +39,7 @@ fn valid_body(method: &str, path: &str) -> Option<Value> {
     )
 }
 
-/// The path with what is in it filled in; the session is somebody's, the rest is made up.
+/// Fills in a path's parameters; the session exists, other values are made up.
 fn fill_path(path: &str, session: &str, blob: &str) -> String {
     path.replace("{id}", session)
         .replace("{blob}", blob)
@@ -49,13 +49,13 @@ fn fill_path(path: &str, session: &str, blob: &str) -> String {
         .replace("{token}", "tk-0123456789abcdef")
 }
 
-/// Routes that are open to everybody, and say nothing of anybody.
+/// Routes that need no token and reveal nothing.
 const PUBLIC_ROUTES: [&str; 2] = ["/health", "/ready"];
 
 #[tokio::test(flavor = "multi_thread")]
-async fn every_route_refuses_whoever_has_no_token() {
+async fn every_route_requires_a_token() {
     let server = Server::start_with_tokens().await;
-    let mut asked = 0;
+    let mut count = 0;
     for (method, path, _) in routes() {
         let call = |token: Option<&str>| {
             let request = server.request(&method, &fill_path(&path, "any", &"0".repeat(64)));
@@ -77,13 +77,13 @@ async fn every_route_refuses_whoever_has_no_token() {
             assert_eq!(status, 401, "{method} {path} with {token:?}: {problem}");
             assert_eq!(problem["code"], "unauthorized");
         }
-        asked += 1;
+        count += 1;
     }
-    assert!(asked > 40, "only {asked} routes are described");
+    assert!(count > 40, "only {count} routes are described");
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn every_route_of_a_session_is_404_for_anybody_else() {
+async fn every_session_route_is_404_for_other_owners() {
     let server = Server::start_with_tokens().await;
     let alice = server.create_token("alice", TokenRole::User).await;
     let others = [
@@ -94,13 +94,13 @@ async fn every_route_of_a_session_is_404_for_anybody_else() {
     let made = server.post("/api/sessions", &json!({"id": "alices-own"}));
     assert_eq!(send(made.bearer_auth(&alice)).await.0, 201);
     let say = json!({"entries": [{"role": "user", "content": "hers"}]});
-    let said = server.post("/api/sessions/alices-own/entries", &say);
-    assert_eq!(send(said.bearer_auth(&alice)).await.0, 201);
+    let append = server.post("/api/sessions/alices-own/entries", &say);
+    assert_eq!(send(append.bearer_auth(&alice)).await.0, 201);
     let put = server.request("POST", "/api/blobs").body("hers");
     let blob = send(put.bearer_auth(&alice)).await.1;
     let blob = blob["blob"].as_str().unwrap();
 
-    let mut asked = 0;
+    let mut count = 0;
     for (method, path, _) in routes() {
         if !path.contains("{id}") && !path.contains("{blob}") {
             continue;
@@ -113,11 +113,11 @@ async fn every_route_of_a_session_is_404_for_anybody_else() {
             };
             let (status, problem) = send(request.bearer_auth(token)).await;
             assert_eq!(status, 404, "{method} {path}: {problem}");
-            asked += 1;
+            count += 1;
         }
     }
-    assert!(asked > 60, "only {asked} routes were tried");
-    // Nothing of it changed anything.
+    assert!(count > 60, "only {count} routes were tried");
+    // None of the requests changed anything.
     let (_, session) = send(server.get("/api/sessions/alices-own").bearer_auth(&alice)).await;
     assert_eq!(
         (&session["head"], &session["name"]),
@@ -126,7 +126,7 @@ async fn every_route_of_a_session_is_404_for_anybody_else() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn lists_searches_and_memories_are_apart() {
+async fn lists_searches_and_memories_are_per_owner() {
     let server = Server::start_with_tokens().await;
     let alice = server.create_token("alice", TokenRole::User).await;
     let bob = server.create_token("bob", TokenRole::User).await;
@@ -162,7 +162,7 @@ async fn lists_searches_and_memories_are_apart() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_service_reaches_the_users_of_its_bot_and_nobody_else() {
+async fn a_service_token_reaches_only_its_users() {
     let server = Server::start_with_tokens().await;
     let bot_document = server.create_token("bot", TokenRole::Service).await;
     let rival = server.create_token("rival", TokenRole::Service).await;
@@ -211,7 +211,7 @@ async fn a_service_reaches_the_users_of_its_bot_and_nobody_else() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_admin_makes_and_takes_back_tokens_and_others_may_not() {
+async fn only_admins_create_and_revoke_tokens() {
     let server = Server::start_with_tokens().await;
     let admin = server.create_token("boss", TokenRole::Admin).await;
     let new = json!({"user": "carol", "label": "laptop"});
@@ -246,7 +246,7 @@ async fn an_admin_makes_and_takes_back_tokens_and_others_may_not() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_token_that_has_ended_no_longer_counts() {
+async fn an_expired_token_is_refused() {
     let server = Server::start_with_tokens().await;
     let new = throughline::NewToken {
         owner: "dave".parse().unwrap(),
@@ -262,7 +262,7 @@ async fn a_token_that_has_ended_no_longer_counts() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_first_token_closes_what_was_open() {
+async fn the_first_token_closes_an_open_server() {
     let server = Server::start().await;
     let (_, who) = send(server.get("/api/whoami")).await;
     assert_eq!(

@@ -1,34 +1,34 @@
-//! Packages of other languages, installed once below the target folder.
+//! Installs client packages of other languages once, below the target folder.
 //!
-//! Their versions are pinned in files that are checked in. Where they cannot be installed
-//! the tests say so loudly and pass, except in CI, where it is a failure.
+//! Versions are pinned in checked-in files. If packages cannot be installed, the tests print a
+//! warning and pass, except in CI, where they fail.
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-/// Whether what is missing must not be.
+/// Whether missing packages are an error.
 #[allow(clippy::disallowed_methods, reason = "a test's own environment")]
 fn is_ci() -> bool {
     std::env::var_os("CI").is_some_and(|ci| ci != "false" && ci != "0" && !ci.is_empty())
 }
 
-/// Runs a command to its end; what it said, if it failed.
+/// Runs a command to completion; returns its output as the error if it failed.
 pub(crate) fn run_command(command: &mut Command) -> Result<String, String> {
-    let told = command.stdin(Stdio::null()).output();
-    let told = told.map_err(|error| format!("{command:?}: {error}"))?;
-    let said = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-    let all = said(&told.stdout) + &said(&told.stderr);
-    if told.status.success() {
+    let output = command.stdin(Stdio::null()).output();
+    let output = output.map_err(|error| format!("{command:?}: {error}"))?;
+    let decode = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    let all = decode(&output.stdout) + &decode(&output.stderr);
+    if output.status.success() {
         Ok(all)
     } else {
-        Err(format!("{command:?} failed, {}:\n{all}", told.status))
+        Err(format!("{command:?} failed, {}:\n{all}", output.status))
     }
 }
 
-/// A folder in which packages are installed, made by the first who needs it.
+/// Returns a folder with installed packages, created by the first caller.
 ///
-/// It is called by what is to be in it: other versions get another folder.
+/// The folder's name is derived from its requirements, so that other versions get another folder.
 fn install_once(
     name: &str,
     pins: &Path,
@@ -60,7 +60,7 @@ fn install_once(
     }
 }
 
-/// The folder of a Python environment with the packages of `requirements.txt`.
+/// Folder of a Python environment with the packages of `requirements.txt`.
 pub(crate) fn python(sources: &Path) -> Option<PathBuf> {
     let pins = sources.join("requirements.txt");
     install_once("python", &pins, |folder| {
@@ -72,7 +72,7 @@ pub(crate) fn python(sources: &Path) -> Option<PathBuf> {
     })
 }
 
-/// The folder with the packages of `package.json`.
+/// Folder with the packages of `package.json`.
 pub(crate) fn node(sources: &Path) -> Option<PathBuf> {
     let pins = sources.join("package.json");
     install_once("node", &pins, |folder| {

@@ -1,4 +1,4 @@
-//! Events: nothing is missed, and nobody waits for a reader.
+//! Events: none are missed, and a slow subscriber blocks nobody.
 
 use serde_json::{Value, json};
 use throughline::{Message, NewSession, Role, TokenRole};
@@ -22,12 +22,12 @@ async fn changes_are_reported_by_the_documented_names() {
     send(server.request("PATCH", &path).json(&rename)).await;
     send(server.request("DELETE", &path)).await;
     send(server.request("POST", &format!("{path}/restore"))).await;
-    let mut told = Vec::new();
+    let mut received = Vec::new();
     for _ in 0..6 {
         let (name, data) = events.next().await.unwrap();
         assert_eq!(name, "session:updated");
         assert_eq!(data["session"], json!(id));
-        told.push(data["action"].as_str().unwrap().to_owned());
+        received.push(data["action"].as_str().unwrap().to_owned());
     }
     let actions = [
         "created",
@@ -37,15 +37,15 @@ async fn changes_are_reported_by_the_documented_names() {
         "deleted",
         "restored",
     ];
-    assert_eq!(told, actions);
+    assert_eq!(received, actions);
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_event_has_its_entry_and_another_process_is_heard_too() {
+async fn events_contain_entries_and_include_other_processes() {
     let server = Server::start().await;
     let id = server.create_session(&[]).await;
     let mut events = open_reader(&server, &format!("/api/sessions/{id}/events")).await;
-    // Straight into the store: nobody wakes the feeder.
+    // Written directly to the store, so the feed reader is not woken.
     let session = server.tl.session(&id.parse().unwrap()).await.unwrap();
     let entry = session
         .append(Message::text(Role::User, "from elsewhere"))
@@ -58,7 +58,7 @@ async fn an_event_has_its_entry_and_another_process_is_heard_too() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn whoever_comes_back_hears_everything_since_in_order() {
+async fn a_reconnecting_client_receives_all_missed_events_in_order() {
     let server = Server::start().await;
     let id = server.create_session(&["one"]).await;
     let path = format!("/api/sessions/{id}/events");
@@ -69,7 +69,7 @@ async fn whoever_comes_back_hears_everything_since_in_order() {
     drop(events);
     let other = server.create_session(&[]).await;
     for n in 0..600 {
-        // Among what is somebody else's business.
+        // Interleaved with changes of another session.
         let to = if n % 2 == 0 { &id } else { &other };
         server.post_message(to, &format!("missed {n}")).await;
     }
@@ -112,7 +112,7 @@ async fn a_reader_too_far_behind_gets_a_reset() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_id_from_another_store_is_no_place_here() {
+async fn an_event_id_from_another_store_is_reset() {
     let server = Server::start().await;
     let mut events = EventReader::open(
         server
@@ -156,7 +156,7 @@ async fn only_matching_events_are_sent() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn nobody_hears_of_anybody_else() {
+async fn events_of_other_owners_are_not_sent() {
     let server = Server::start_with_tokens().await;
     let alice = server.create_token("alice", TokenRole::User).await;
     let bob = server.create_token("bob", TokenRole::User).await;
@@ -169,7 +169,7 @@ async fn nobody_hears_of_anybody_else() {
     let mine = data["session"].as_str().unwrap().to_owned();
     let path = format!("/api/sessions/{mine}");
     assert_eq!(send(server.get(&path).bearer_auth(&bob)).await.0, 200);
-    // From the store, too.
+    // Also when replayed from the store.
     let all = server.get("/api/events?after=0").bearer_auth(&bob);
     let mut past = EventReader::open(all).await;
     assert_eq!(past.next().await.unwrap().0, "ready");
@@ -191,17 +191,17 @@ async fn a_websocket_reports_the_same_events() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_thousand_readers_of_one_session_hear_everything() {
-    let mut wish = ServerOptions::default();
-    wish.limits.streams.per_caller = 2_000;
-    let server = Server::start_with(wish).await;
+async fn a_thousand_subscribers_receive_everything() {
+    let mut options = ServerOptions::default();
+    options.limits.streams.per_caller = 2_000;
+    let server = Server::start_with(options).await;
     let id = server.create_session(&[]).await;
     let path = format!("/api/sessions/{id}/events");
     let mut readers = Vec::new();
     for _ in 0..1_000 {
         readers.push(open_reader(&server, &path).await);
     }
-    // One that never reads must not matter to anybody.
+    // A client that never reads must not affect others.
     let _idle = server.get(&path).send().await.unwrap();
     for n in 0..20 {
         server.post_message(&id, &format!("said {n}")).await;
@@ -215,12 +215,12 @@ async fn a_thousand_readers_of_one_session_hear_everything() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_reader_that_is_slow_slows_nobody_and_misses_nothing() {
+async fn a_slow_subscriber_delays_nobody_and_misses_nothing() {
     let server = Server::start().await;
     let session = server.tl.create(NewSession::default()).await.unwrap();
     let path = format!("/api/sessions/{}/events", session.id());
     let mut slow = open_reader(&server, &path).await;
-    // More than any buffer on the way holds.
+    // More than any buffer in between holds.
     let words = "many words ".repeat(400);
     for n in 0..3_000_u64 {
         let text = format!("{n} {words}");
@@ -236,8 +236,8 @@ async fn a_reader_that_is_slow_slows_nobody_and_misses_nothing() {
             lagged = true;
             continue;
         }
-        let said = data["entry"]["content"].as_str().unwrap();
-        assert!(said.starts_with(&format!("{next} ")), "{next} was skipped");
+        let text = data["entry"]["content"].as_str().unwrap();
+        assert!(text.starts_with(&format!("{next} ")), "{next} was skipped");
         next += 1;
     }
     assert!(

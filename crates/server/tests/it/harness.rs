@@ -1,4 +1,4 @@
-//! A server for a test, and a client of it.
+//! A test server and clients for it.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,7 +14,7 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 
-/// A server that is there as long as this is.
+/// A running server, stopped on drop.
 pub(crate) struct Server {
     pub(crate) url: String,
     pub(crate) tl: Throughline,
@@ -25,7 +25,7 @@ pub(crate) struct Server {
     folder: Arc<tempfile::TempDir>,
 }
 
-/// How a server is to be.
+/// Options of a test server.
 pub(crate) struct ServerOptions {
     pub(crate) gate: AccessMode,
     pub(crate) limits: Limits,
@@ -33,7 +33,7 @@ pub(crate) struct ServerOptions {
     pub(crate) hosts: Vec<String>,
     pub(crate) origins: Vec<String>,
     pub(crate) tls: Option<Tls>,
-    /// After how long without a sign of life it is replaced.
+    /// Lease timeout after which another server takes over.
     pub(crate) replaced_after: Option<Duration>,
 }
 
@@ -52,12 +52,12 @@ impl Default for ServerOptions {
 }
 
 impl Server {
-    /// One for the local owner, without tokens.
+    /// Starts a server for the local owner, without tokens.
     pub(crate) async fn start() -> Self {
         Self::start_with(ServerOptions::default()).await
     }
 
-    /// One that asks for tokens.
+    /// Starts a server that requires tokens.
     pub(crate) async fn start_with_tokens() -> Self {
         let gate = AccessMode::Tokens;
         Self::start_with(ServerOptions {
@@ -67,28 +67,28 @@ impl Server {
         .await
     }
 
-    pub(crate) async fn start_with(wish: ServerOptions) -> Self {
-        Self::start_in(Arc::new(tempfile::tempdir().unwrap()), wish).await
+    pub(crate) async fn start_with(options: ServerOptions) -> Self {
+        Self::start_in(Arc::new(tempfile::tempdir().unwrap()), options).await
     }
 
-    /// Another one over the same store, as another process would be.
-    pub(crate) async fn start_peer(&self, wish: ServerOptions) -> Self {
-        Self::start_in(Arc::clone(&self.folder), wish).await
+    /// Starts another server on the same store, like another process.
+    pub(crate) async fn start_peer(&self, options: ServerOptions) -> Self {
+        Self::start_in(Arc::clone(&self.folder), options).await
     }
 
-    async fn start_in(folder: Arc<tempfile::TempDir>, wish: ServerOptions) -> Self {
+    async fn start_in(folder: Arc<tempfile::TempDir>, options: ServerOptions) -> Self {
         let store = format!("sqlite:{}", folder.path().join("sessions.db").display());
         let mut tl = Throughline::open(&store).await.unwrap();
-        if let Some(term) = wish.replaced_after {
+        if let Some(term) = options.replaced_after {
             tl = tl.with_lease_term(term);
         }
         let app = App::new(ServerConfig {
             tl: tl.clone(),
-            responders: wish.responders,
-            gate: wish.gate,
-            limits: wish.limits,
-            hosts: wish.hosts,
-            origins: wish.origins,
+            responders: options.responders,
+            gate: options.gate,
+            limits: options.limits,
+            hosts: options.hosts,
+            origins: options.origins,
             time_zone: jiff::tz::TimeZone::UTC,
             secure: false,
             trusted_proxies: Vec::new(),
@@ -102,7 +102,9 @@ impl Server {
             let stopped = async {
                 let _ = stopped.await;
             };
-            serve(listener, serving, wish.tls, stopped).await.unwrap();
+            serve(listener, serving, options.tls, stopped)
+                .await
+                .unwrap();
         });
         let _ = rustls::crypto::ring::default_provider().install_default();
         Self {
@@ -116,7 +118,7 @@ impl Server {
         }
     }
 
-    /// Stops it and waits for its end.
+    /// Stops the server and waits until it has ended.
     pub(crate) async fn stop(&mut self) {
         drop(self.stop.take());
         if let Some(task) = self.task.take() {
@@ -124,7 +126,7 @@ impl Server {
         }
     }
 
-    /// The text of a new token.
+    /// Creates a token and returns its text.
     pub(crate) async fn create_token(&self, owner: &str, role: TokenRole) -> String {
         let new = NewToken {
             owner: owner.parse().unwrap(),
@@ -148,28 +150,28 @@ impl Server {
         self.request("POST", path).json(body)
     }
 
-    /// A session, by its id, with these things said by the user.
-    pub(crate) async fn create_session(&self, said: &[&str]) -> String {
+    /// Creates a session with these user messages; returns its id.
+    pub(crate) async fn create_session(&self, texts: &[&str]) -> String {
         let (status, made) = send(self.request("POST", "/api/sessions")).await;
         assert_eq!(status, 201, "{made}");
         let id = made["id"].as_str().unwrap().to_owned();
-        for text in said {
+        for text in texts {
             self.post_message(&id, text).await;
         }
         id
     }
 
-    /// Says something in a session; answers with its entry.
+    /// Appends a message to a session; returns its entry.
     pub(crate) async fn post_message(&self, session: &str, text: &str) -> Value {
         let body = serde_json::json!({"entries": [{"role": "user", "content": text}]});
         let path = format!("/api/sessions/{session}/entries");
-        let (status, said) = send(self.post(&path, &body)).await;
-        assert_eq!(status, 201, "{said}");
-        said["entries"][0].clone()
+        let (status, appended) = send(self.post(&path, &body)).await;
+        assert_eq!(status, 201, "{appended}");
+        appended["entries"][0].clone()
     }
 }
 
-/// The status and the JSON of an answer; null where it is empty.
+/// Sends a request; returns the status and the JSON body, null if empty.
 pub(crate) async fn send(request: RequestBuilder) -> (StatusCode, Value) {
     let response = request.send().await.unwrap();
     let status = response.status();
@@ -181,7 +183,7 @@ pub(crate) async fn send(request: RequestBuilder) -> (StatusCode, Value) {
     (status, json)
 }
 
-/// Server-sent events, read as a browser would.
+/// Reads server-sent events as a browser would.
 pub(crate) struct EventReader {
     response: reqwest::Response,
     read: Vec<u8>,
@@ -208,7 +210,7 @@ impl EventReader {
         self.last_id
     }
 
-    /// The next event, by name; none at the end of the stream.
+    /// The next event and its name; `None` at the end of the stream.
     pub(crate) async fn next(&mut self) -> Option<(String, Value)> {
         loop {
             while let Some(end) = self.read.windows(2).position(|pair| pair == b"\n\n") {
@@ -238,7 +240,7 @@ impl EventReader {
         Some((name?, data?))
     }
 
-    /// Everything until the stream ends.
+    /// Reads all events until the stream ends.
     pub(crate) async fn read_to_end(&mut self) -> Vec<(String, Value)> {
         let mut all = Vec::new();
         while let Some(event) = self.next().await {
@@ -248,10 +250,10 @@ impl EventReader {
     }
 }
 
-/// How long a test waits for what must come.
+/// How long a test waits for an expected event.
 const TIMEOUT: std::time::Duration = std::time::Duration::from_secs(60);
 
-/// A WebSocket, just enough of one to listen to.
+/// A minimal WebSocket client.
 pub(crate) struct Socket {
     stream: TcpStream,
 }
@@ -292,7 +294,7 @@ impl Socket {
                 };
                 let mut payload = vec![0; usize::try_from(length).unwrap()];
                 self.stream.read_exact(&mut payload).await.unwrap();
-                // A text in one piece.
+                // An unfragmented text frame.
                 if first == 0x81 {
                     return serde_json::from_slice(&payload).unwrap();
                 }

@@ -1,4 +1,4 @@
-//! What is malformed, oversized, slow, half-closed, or meant to trick.
+//! Malformed, oversized, slow, half-closed and malicious requests.
 
 use std::time::Duration;
 
@@ -17,7 +17,7 @@ async fn start_limited(limits: Limits) -> Server {
     .await
 }
 
-/// Sends bytes as they are; answers with what came back until the end.
+/// Sends raw bytes; returns everything received until the connection closes.
 async fn send_raw(server: &Server, bytes: &[u8], half_close: bool) -> String {
     let mut stream = TcpStream::connect(server.address()).await.unwrap();
     stream.write_all(bytes).await.unwrap();
@@ -57,11 +57,11 @@ async fn what_is_not_json_is_a_bad_request() {
     ] {
         let request = server.request("POST", &path).body(sent.to_owned());
         let (got, problem) = send(request.header("content-type", "application/json")).await;
-        let told: String = sent.chars().take(40).collect();
+        let start: String = sent.chars().take(40).collect();
         assert_eq!(
             (got.as_u16(), &problem["code"]),
             (status, &json!(code)),
-            "{told:?}: {problem}"
+            "{start:?}: {problem}"
         );
         assert!(
             problem["detail"]
@@ -84,7 +84,7 @@ async fn what_is_not_json_is_a_bad_request() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_problem_says_that_it_is_one() {
+async fn errors_are_problem_json() {
     let server = Server::start().await;
     let response = server.get("/api/sessions/nothing").send().await.unwrap();
     assert_eq!(
@@ -123,7 +123,7 @@ async fn too_much_is_refused() {
         (status.as_u16(), &problem["code"]),
         (413, &json!("body_too_large"))
     );
-    // Without saying how much it will be.
+    // Without a content length.
     let head = format!(
         "POST {path} HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\
          content-type: application/json\r\ntransfer-encoding: chunked\r\n\r\n7d0\r\n"
@@ -177,7 +177,7 @@ async fn too_many_requests_get_a_retry_after() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_body_that_drips_is_not_waited_for() {
+async fn a_slow_body_times_out() {
     let limits = Limits {
         body_timeout: Duration::from_millis(300),
         header_timeout: Duration::from_millis(300),
@@ -192,14 +192,14 @@ async fn a_body_that_drips_is_not_waited_for() {
     let answered = send_raw(&server, head.as_bytes(), false).await;
     assert!(answered.starts_with("HTTP/1.1 408"), "{answered}");
     assert!(answered.contains("body_too_slow"));
-    // A head that never ends is not waited for either.
+    // Incomplete headers time out, too.
     let answered = send_raw(&server, b"GET /health HTTP/1.1\r\nhost: lo", false).await;
     assert!(!answered.contains("200 OK"), "{answered}");
     assert_eq!(send(server.get("/health")).await.0, 200);
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_connection_closed_half_way_changes_nothing() {
+async fn an_aborted_connection_changes_nothing() {
     let server = Server::start().await;
     let id = server.create_session(&["one"]).await;
     let body = "{\"entries\": [{\"role\": \"user\", \"content\": \"half\"}]}";
@@ -211,7 +211,7 @@ async fn a_connection_closed_half_way_changes_nothing() {
     assert!(!answered.contains("201"), "{answered}");
     let (_, session) = send(server.get(&format!("/api/sessions/{id}"))).await;
     assert_eq!(session["head"], 1);
-    // A whole request whose sender says it has no more to say is answered.
+    // A complete request on a half-closed connection is answered.
     let whole = "GET /health HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n";
     assert!(
         send_raw(&server, whole.as_bytes(), true)
@@ -221,7 +221,7 @@ async fn a_connection_closed_half_way_changes_nothing() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn nonsense_on_the_wire_harms_nobody() {
+async fn garbage_on_the_wire_is_harmless() {
     let server = Server::start().await;
     for sent in [
         &b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03"[..],
@@ -235,7 +235,7 @@ async fn nonsense_on_the_wire_harms_nobody() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn ids_and_names_play_no_tricks() {
+async fn hostile_ids_and_names_are_harmless() {
     let server = Server::start().await;
     for id in [
         "..%2F..%2Fetc%2Fpasswd",
@@ -291,7 +291,7 @@ async fn ids_and_names_play_no_tricks() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn pages_of_other_places_cannot_call() {
+async fn other_origins_are_refused() {
     let server = Server::start_with(ServerOptions {
         origins: vec!["https://app.example.org".to_owned()],
         ..ServerOptions::default()
@@ -318,7 +318,7 @@ async fn pages_of_other_places_cannot_call() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn names_that_are_not_the_servers_are_refused() {
+async fn unknown_host_names_are_refused() {
     let server = Server::start_with(ServerOptions {
         hosts: vec!["tl.example.org".to_owned()],
         ..ServerOptions::default()
@@ -339,7 +339,7 @@ async fn names_that_are_not_the_servers_are_refused() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn every_answer_is_safe_in_a_browser_and_can_be_found_again() {
+async fn every_response_has_security_headers_and_a_request_id() {
     let server = Server::start().await;
     for path in ["/api/sessions", "/health", "/api/nothing"] {
         let response = server

@@ -1,5 +1,4 @@
-//! The server as its callers see it: a real one on a port of this machine, on a real
-//! store, spoken to over HTTP.
+//! Integration tests of the server over HTTP, with a real listener and store.
 
 #![allow(clippy::unwrap_used, reason = "tests say what they expect")]
 

@@ -1,11 +1,11 @@
-//! The Model Context Protocol at `/mcp`: what one owner's agent is told of another's.
+//! The Model Context Protocol endpoint: one owner's agent learns nothing about another's data.
 
 use serde_json::{Map, Value, json};
 use throughline::TokenRole;
 
 use crate::harness::{Server, send};
 
-/// A word that only Alice ever said.
+/// A word that only Alice's messages contain.
 const SECRET: &str = "heron";
 const PROJECT: &str = "github.com/shop/api";
 
@@ -16,12 +16,12 @@ async fn call(server: &Server, token: &str, method: &str, params: Value) -> Valu
         .bearer_auth(token)
         .header("accept", "application/json, text/event-stream")
         .header("mcp-protocol-version", "2025-06-18");
-    let (status, told) = send(request).await;
-    assert_eq!(status, 200, "{method}: {told}");
-    told
+    let (status, response) = send(request).await;
+    assert_eq!(status, 200, "{method}: {response}");
+    response
 }
 
-/// What Alice has.
+/// Alice's data.
 struct AliceFixture {
     token: String,
     session: String,
@@ -37,17 +37,17 @@ async fn alice_fixture(server: &Server) -> AliceFixture {
     let made = json!({"key": "telegram:1", "name": "birds", "project": PROJECT});
     let made = post("/api/sessions", made).await;
     let session = made["id"].as_str().unwrap().to_owned();
-    let said = format!("The {SECRET} nests by the old mill, and nobody is to know.");
+    let text = format!("The {SECRET} nests by the old mill, and nobody is to know.");
     let path = format!("/api/sessions/{session}");
-    let entries = json!({"entries": [{"role": "user", "content": said}]});
+    let entries = json!({"entries": [{"role": "user", "content": text}]});
     post(&format!("{path}/entries"), entries).await;
-    post(&format!("{path}/pins"), json!({"text": said})).await;
-    post("/api/memory", json!({"text": said})).await;
-    post("/api/memory", json!({"text": said, "project": PROJECT})).await;
+    post(&format!("{path}/pins"), json!({"text": text})).await;
+    post("/api/memory", json!({"text": text})).await;
+    post("/api/memory", json!({"text": text, "project": PROJECT})).await;
     AliceFixture { token, session }
 }
 
-/// Everything a tool can be given, meaning Alice's things by what names them.
+/// Arguments for a tool that refer to Alice's data wherever possible.
 fn arguments(schema: &Value, named: &str) -> Value {
     let mut given = Map::new();
     for name in schema["properties"].as_object().unwrap().keys() {
@@ -62,7 +62,7 @@ fn arguments(schema: &Value, named: &str) -> Value {
             "scope" => json!("project"),
             "messages" => json!([{"role": "user", "text": "Bob was here."}]),
             "background" => json!("Bob was here."),
-            // What narrows or pages, or is not needed.
+            // Optional filters and paging.
             _ => continue,
         };
         given.insert(name.clone(), value);
@@ -77,16 +77,16 @@ fn arguments(schema: &Value, named: &str) -> Value {
     Value::Object(given)
 }
 
-/// Calls everything there is to call; answers with all that was told.
+/// Calls every tool, resource and prompt; returns all responses.
 async fn call_everything(
     server: &Server,
     token: &str,
     hers: &AliceFixture,
 ) -> Vec<(String, Value)> {
-    let mut told = Vec::new();
+    let mut responses = Vec::new();
     let tools = call(server, token, "tools/list", json!({})).await;
     let mut tools = tools["result"]["tools"].as_array().unwrap().clone();
-    // What is forgotten cannot be recalled.
+    // Forgotten facts cannot be recalled, so forget last.
     tools.sort_by_key(|tool| tool["name"] == "forget");
     assert!(tools.len() >= 9, "{tools:?}");
     for named in [hers.session.as_str(), "telegram:1", "birds", "last"] {
@@ -96,16 +96,16 @@ async fn call_everything(
                 "arguments": arguments(&tool["inputSchema"], named),
             });
             let answer = call(server, token, "tools/call", params.clone()).await;
-            told.push((params.to_string(), answer));
+            responses.push((params.to_string(), answer));
         }
         for prompt in ["resume", "handoff"] {
             let params = json!({"name": prompt, "arguments": {"session": named}});
             let answer = call(server, token, "prompts/get", params.clone()).await;
-            told.push((params.to_string(), answer));
+            responses.push((params.to_string(), answer));
         }
     }
     let listed = call(server, token, "resources/list", json!({})).await;
-    told.push(("resources/list".to_owned(), listed));
+    responses.push(("resources/list".to_owned(), listed));
     let project = PROJECT.replace('/', "%2F");
     for uri in [
         "throughline://memory".to_owned(),
@@ -114,20 +114,23 @@ async fn call_everything(
         format!("throughline://sessions/{}/from/1", hers.session),
     ] {
         let answer = call(server, token, "resources/read", json!({"uri": uri})).await;
-        told.push((uri, answer));
+        responses.push((uri, answer));
     }
-    told
+    responses
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn nobodys_agent_sees_or_changes_what_is_anothers() {
+async fn an_agent_cannot_see_or_change_another_owners_data() {
     let server = Server::start_with_tokens().await;
     let hers = alice_fixture(&server).await;
     let bob = server.create_token("bob", TokenRole::User).await;
 
-    for (asked, told) in call_everything(&server, &bob, &hers).await {
-        let told = told.to_string();
-        assert!(!told.to_lowercase().contains(SECRET), "{asked}: {told}");
+    for (request, response) in call_everything(&server, &bob, &hers).await {
+        let response = response.to_string();
+        assert!(
+            !response.to_lowercase().contains(SECRET),
+            "{request}: {response}"
+        );
     }
 
     let path = format!("/api/sessions/{}", hers.session);
@@ -145,11 +148,11 @@ async fn nobodys_agent_sees_or_changes_what_is_anothers() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn ones_own_agent_sees_it_all() {
-    // Otherwise the test above would prove nothing.
+async fn an_agent_sees_its_own_owners_data() {
+    // Control: without this, the test above would prove nothing.
     let server = Server::start_with_tokens().await;
     let hers = alice_fixture(&server).await;
-    let told = call_everything(&server, &hers.token, &hers).await;
+    let responses = call_everything(&server, &hers.token, &hers).await;
     for part in [
         "list_sessions",
         "search_sessions",
@@ -162,9 +165,9 @@ async fn ones_own_agent_sees_it_all() {
         "throughline://memory",
         "throughline://sessions/",
     ] {
-        let heard = told
-            .iter()
-            .any(|(asked, told)| asked.contains(part) && told.to_string().contains(SECRET));
-        assert!(heard, "{part}: {told:#?}");
+        let found = responses.iter().any(|(request, response)| {
+            request.contains(part) && response.to_string().contains(SECRET)
+        });
+        assert!(found, "{part}: {responses:#?}");
     }
 }

@@ -1,4 +1,4 @@
-//! Voices whose model is a stand-in for a provider's.
+//! Responder registries whose model is a mock provider.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,37 +9,37 @@ use throughline::{Responder, Session};
 use throughline_mock_provider::{MockProvider, Reply, Request};
 use throughline_server::{ResponderChoice, ResponderError, ResponderRegistry};
 
-/// Everybody is answered by the stand-in.
+/// A registry in which the mock provider answers every session.
 #[derive(Debug)]
 pub(crate) struct MockResponderRegistry {
-    /// The models, by their ids; the first is the usual one.
+    /// The models by id; the first is the default.
     models: Vec<(String, Arc<dyn Model>)>,
     restricts_models: bool,
 }
 
 impl MockResponderRegistry {
-    /// One model, whatever it is called.
-    pub(crate) fn new(stand_in: &MockProvider) -> Arc<Self> {
+    /// A registry with one model that answers to any name.
+    pub(crate) fn new(mock: &MockProvider) -> Arc<Self> {
         Arc::new(Self {
-            models: vec![mock_model(stand_in, "openai/model-max", ApiProtocol::Chat)],
+            models: vec![mock_model(mock, "openai/model-max", ApiProtocol::Chat)],
             restricts_models: false,
         })
     }
 
-    /// Three models, of which callers choose by name.
-    pub(crate) fn with_named_models(stand_in: &MockProvider) -> Arc<Self> {
+    /// A registry with three models to choose from by name.
+    pub(crate) fn with_named_models(mock: &MockProvider) -> Arc<Self> {
         Arc::new(Self {
             models: vec![
-                mock_model(stand_in, "openai/model-max", ApiProtocol::Chat),
-                mock_model(stand_in, "openai/model-mini", ApiProtocol::Chat),
-                mock_model(stand_in, "anthropic/model-calm", ApiProtocol::Anthropic),
+                mock_model(mock, "openai/model-max", ApiProtocol::Chat),
+                mock_model(mock, "openai/model-mini", ApiProtocol::Chat),
+                mock_model(mock, "anthropic/model-calm", ApiProtocol::Anthropic),
             ],
             restricts_models: true,
         })
     }
 }
 
-fn mock_model(stand_in: &MockProvider, id: &str, wire: ApiProtocol) -> (String, Arc<dyn Model>) {
+fn mock_model(mock: &MockProvider, id: &str, wire: ApiProtocol) -> (String, Arc<dyn Model>) {
     let quick = TimeoutPolicy {
         connect: Duration::from_secs(5),
         first_byte: Duration::from_secs(30),
@@ -52,7 +52,7 @@ fn mock_model(stand_in: &MockProvider, id: &str, wire: ApiProtocol) -> (String, 
     let at = ModelEndpoint {
         provider: provider.to_owned(),
         model: name.to_owned(),
-        base_url: format!("{}/v1/", stand_in.url()),
+        base_url: format!("{}/v1/", mock.url()),
         key: Secret::new("not-a-key"),
         key_source: None,
         protocol: wire,
@@ -99,23 +99,23 @@ impl ResponderRegistry for MockResponderRegistry {
     }
 }
 
-/// An agent that asks for the weather where it can, and echoes otherwise.
+/// A model that calls the weather tool if it can, and echoes the message otherwise.
 pub(crate) fn weather_or_echo(request: &Request) -> Reply {
     let messages = request.body["messages"].as_array().unwrap();
     let last = messages.last().unwrap();
     if last["role"] == "tool" {
-        let told = last["content"].as_str().unwrap_or_default();
-        return Reply::text(format!("The tool says: {told}"));
+        let result = last["content"].as_str().unwrap_or_default();
+        return Reply::text(format!("The tool says: {result}"));
     }
-    let said = request.last_user_text();
+    let text = request.last_user_text();
     let can = request.body["tools"][0]["function"]["name"] == "get_weather";
-    if can && said.contains("weather") {
+    if can && text.contains("weather") {
         let city = serde_json::json!({"city": "Paris"});
         return Reply::default().and_call("call_weather", "get_weather", city);
     }
-    let told = messages.iter().filter(|m| m["role"] != "system").count();
-    let reply = Reply::text(format!("Heard {told} messages, the last one: {said}"));
-    if said.contains("take your time") {
+    let count = messages.iter().filter(|m| m["role"] != "system").count();
+    let reply = Reply::text(format!("Heard {count} messages, the last one: {text}"));
+    if text.contains("take your time") {
         return reply.with_delay(Duration::from_millis(200));
     }
     reply

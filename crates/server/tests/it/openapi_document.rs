@@ -1,4 +1,4 @@
-//! The document that describes the API.
+//! The OpenAPI document.
 
 use std::path::Path;
 
@@ -7,9 +7,9 @@ use throughline_server::openapi;
 
 use crate::harness::{Server, send};
 
-/// The document as it is checked in. `TL_UPDATE=1` writes it anew.
+/// Compares the checked-in document with the current one. `TL_UPDATE=1` writes it.
 #[test]
-#[allow(clippy::disallowed_methods, reason = "a switch of the test's own")]
+#[allow(clippy::disallowed_methods, reason = "reads a switch for this test")]
 fn the_document_that_is_checked_in_is_current() {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/openapi.json");
     let mut current = serde_json::to_string_pretty(&openapi()).unwrap();
@@ -17,9 +17,9 @@ fn the_document_that_is_checked_in_is_current() {
     if std::env::var_os("TL_UPDATE").is_some() {
         std::fs::write(&path, &current).unwrap();
     }
-    let kept = std::fs::read_to_string(&path).unwrap_or_default();
+    let stored = std::fs::read_to_string(&path).unwrap_or_default();
     assert!(
-        kept == current,
+        stored == current,
         "docs/openapi.json is not current: run this test with TL_UPDATE=1"
     );
 }
@@ -34,7 +34,7 @@ async fn it_is_served_and_of_version_3_1() {
 }
 
 #[test]
-fn every_reference_in_it_leads_somewhere() {
+fn every_reference_resolves() {
     let document = serde_json::to_value(openapi()).unwrap();
     let mut waiting = vec![&document];
     let mut followed = 0;
@@ -56,7 +56,7 @@ fn every_reference_in_it_leads_somewhere() {
 }
 
 #[test]
-fn every_route_says_what_it_does_and_what_can_go_wrong() {
+fn every_route_documents_its_purpose_and_errors() {
     let document = serde_json::to_value(openapi()).unwrap();
     for (path, item) in document["paths"].as_object().unwrap() {
         for (method, operation) in item.as_object().unwrap() {

@@ -72,7 +72,7 @@ async fn a_stale_head_is_refused_and_reported() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn late_words_become_a_fork_and_a_retry_finds_it() {
+async fn a_conflicting_append_becomes_a_fork_and_a_retry_finds_it() {
     let server = Server::start().await;
     let id = server.create_session(&["one", "two"]).await;
     let path = format!("/api/sessions/{id}/entries");
@@ -116,7 +116,7 @@ async fn the_same_key_appends_once_and_answers_as_the_first_did() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_key_makes_a_session_once() {
+async fn a_key_creates_a_session_once() {
     let server = Server::start().await;
     let body = json!({"key": "telegram:1/2", "name": "My Chat", "tags": ["bot"]});
     let (status, made) = send(server.post("/api/sessions", &body)).await;
@@ -189,7 +189,7 @@ async fn a_patch_changes_what_it_names_and_nothing_else() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_is_deleted_comes_back_until_it_is_gone_for_good() {
+async fn deleted_sessions_can_be_restored_until_removed() {
     let server = Server::start().await;
     let id = server.create_session(&["hello"]).await;
     let path = format!("/api/sessions/{id}");

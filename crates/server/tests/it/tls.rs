@@ -1,4 +1,4 @@
-//! TLS, by a certificate made for the test.
+//! TLS with a certificate generated for the test.
 
 use std::sync::Arc;
 
@@ -37,12 +37,12 @@ async fn the_same_is_served_over_tls() {
     let ask = b"GET /health HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n";
     stream.write_all(ask).await.unwrap();
     let mut answered = Vec::new();
-    // The end of the connection may come without a word.
+    // The peer may close without a TLS close notification.
     let _ = stream.read_to_end(&mut answered).await;
     let answered = String::from_utf8(answered).unwrap();
     assert!(answered.starts_with("HTTP/1.1 200"), "{answered}");
 
-    // Who speaks plainly is not understood, and does no harm.
+    // A plain HTTP request is rejected and does no harm.
     let mut plain = TcpStream::connect(server.address()).await.unwrap();
     plain.write_all(ask).await.unwrap();
     let mut answered = Vec::new();
@@ -51,7 +51,7 @@ async fn the_same_is_served_over_tls() {
 }
 
 #[test]
-fn a_file_that_is_no_certificate_is_named() {
+fn an_invalid_certificate_file_is_named() {
     let folder = tempfile::tempdir().unwrap();
     let wrong = folder.path().join("cert.pem");
     std::fs::write(&wrong, "not a certificate").unwrap();

@@ -1,4 +1,4 @@
-//! Turns: asked over HTTP, answered by a model that speaks as providers do.
+//! Turns over HTTP, answered by a mock provider.
 
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex};
@@ -18,7 +18,7 @@ use throughline_server::{ResponderChoice, ResponderError, ResponderRegistry};
 use crate::harness::{EventReader, Server, ServerOptions, send};
 use crate::mock_provider::MockResponderRegistry;
 
-/// A model of the stand-in's, for every session.
+/// A registry with one model of the mock provider for every session.
 #[derive(Debug)]
 pub(crate) struct SingleModelRegistry {
     model: Arc<Provider>,
@@ -50,9 +50,9 @@ async fn start_with_script(script: Script) -> (Server, MockProvider) {
 }
 
 async fn start_with_policy(script: Script, policy: Policy) -> (Server, MockProvider) {
-    let stand_in = MockProvider::start(script).unwrap();
-    let wanted = ModelSpec::parse(&format!("base_url={}/v1 model=m", stand_in.url())).unwrap();
-    let connection = resolve_endpoint(&wanted, &ApiKeys::default(), &|_| None)
+    let mock = MockProvider::start(script).unwrap();
+    let spec = ModelSpec::parse(&format!("base_url={}/v1 model=m", mock.url())).unwrap();
+    let connection = resolve_endpoint(&spec, &ApiKeys::default(), &|_| None)
         .unwrap()
         .unwrap();
     let model = Provider::new(connection, TimeoutPolicy::default(), 1).unwrap();
@@ -65,7 +65,7 @@ async fn start_with_policy(script: Script, policy: Policy) -> (Server, MockProvi
         ..ServerOptions::default()
     })
     .await;
-    (server, stand_in)
+    (server, mock)
 }
 
 fn slow_script(text: &str) -> Script {
@@ -88,13 +88,13 @@ async fn an_answer_is_streamed_and_stored() {
     let ask = json!({"message": "Where are sessions?"});
     let mut events =
         EventReader::open(server.post(&format!("/api/sessions/{id}/turns"), &ask)).await;
-    let told = events.read_to_end().await;
-    assert_eq!(told[0].0, "turn:started");
-    assert_eq!(told[0].1["question"]["content"], "Where are sessions?");
-    assert_eq!(deltas(&told), "In Redis, for now, with a prefix.");
-    let pieces = told.iter().filter(|(name, _)| name == "message:delta");
+    let received = events.read_to_end().await;
+    assert_eq!(received[0].0, "turn:started");
+    assert_eq!(received[0].1["question"]["content"], "Where are sessions?");
+    assert_eq!(deltas(&received), "In Redis, for now, with a prefix.");
+    let pieces = received.iter().filter(|(name, _)| name == "message:delta");
     assert!(pieces.count() > 1, "it came in one piece");
-    let (name, last) = told.last().unwrap();
+    let (name, last) = received.last().unwrap();
     assert_eq!(name, "turn:complete");
     assert_eq!(
         last["answer"]["content"],
@@ -106,7 +106,7 @@ async fn an_answer_is_streamed_and_stored() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_session_is_named_after_what_is_asked_first() {
+async fn a_session_is_named_after_its_first_question() {
     let (server, model) = start_with_script(Script::default()).await;
     let id = server.create_session(&[]).await;
     let path = format!("/api/sessions/{id}/turns");
@@ -114,7 +114,7 @@ async fn a_session_is_named_after_what_is_asked_first() {
     let (_, turn) = send(server.post(&path, &ask)).await;
     let (_, session) = send(server.get(&format!("/api/sessions/{id}"))).await;
     assert_eq!(session["name"], "rotate-api-keys");
-    // The answer is the last that was kept, and naming asks nobody.
+    // The answer is the last entry, and naming the session makes no request.
     assert_eq!(session["head"], turn["answer"]["seq"]);
     assert_eq!(model.requests().len(), 1);
 
@@ -133,9 +133,9 @@ async fn a_session_is_named_after_what_is_asked_first() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_turn_chooses_its_model_and_its_agent() {
-    let stand_in = MockProvider::start(Script::default()).unwrap();
+    let mock = MockProvider::start(Script::default()).unwrap();
     let server = Server::start_with(ServerOptions {
-        responders: MockResponderRegistry::with_named_models(&stand_in),
+        responders: MockResponderRegistry::with_named_models(&mock),
         ..ServerOptions::default()
     })
     .await;
@@ -150,9 +150,9 @@ async fn a_turn_chooses_its_model_and_its_agent() {
     let (status, turn) = send(server.post(&path, &ask)).await;
     assert_eq!(status, 200, "{turn}");
     assert_eq!(turn["answer"]["model"], "model-mini");
-    let sent = stand_in.requests().pop().unwrap();
+    let sent = mock.requests().pop().unwrap();
     assert!(sent.system().contains("in verse"), "{}", sent.system());
-    // For this turn only.
+    // The choice applies to this turn only.
     let ask = json!({"message": "And now?", "stream": false});
     let (_, turn) = send(server.post(&path, &ask)).await;
     assert_eq!(turn["answer"]["model"], "model-max");
@@ -167,7 +167,7 @@ async fn a_turn_chooses_its_model_and_its_agent() {
         assert_eq!((status.as_u16(), &problem["code"]), (422, &json!(code)));
         let detail = problem["detail"].as_str().unwrap();
         assert!(
-            detail.contains("nobody") && detail.contains("there are"),
+            detail.contains("nobody") && detail.contains("available: "),
             "{detail}"
         );
     }
@@ -176,7 +176,7 @@ async fn a_turn_chooses_its_model_and_its_agent() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_answer_can_be_had_in_one_piece() {
+async fn an_answer_can_be_returned_without_streaming() {
     let (server, _model) = start_with_script(Script::replies([Reply::text("Yes.")])).await;
     let id = server.create_session(&[]).await;
     let ask = json!({"message": "Really?", "stream": false});
@@ -187,7 +187,7 @@ async fn an_answer_can_be_had_in_one_piece() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn whoever_leaves_loses_nothing_and_can_come_back() {
+async fn a_client_can_disconnect_and_resume_a_turn() {
     let (server, _model) =
         start_with_script(slow_script("one two three four five six seven eight")).await;
     let id = server.create_session(&[]).await;
@@ -199,17 +199,17 @@ async fn whoever_leaves_loses_nothing_and_can_come_back() {
     drop(events);
 
     let mut again = EventReader::open(server.get(&format!("{path}/current"))).await;
-    let told = again.read_to_end().await;
-    assert_eq!(told[0].0, "turn:started");
-    assert_eq!(deltas(&told), "one two three four five six seven eight");
-    assert_eq!(told.last().unwrap().0, "turn:complete");
+    let received = again.read_to_end().await;
+    assert_eq!(received[0].0, "turn:started");
+    assert_eq!(deltas(&received), "one two three four five six seven eight");
+    assert_eq!(received.last().unwrap().0, "turn:complete");
 
-    // Once it has ended too, and from the middle.
+    // Also after the turn has ended, and from the middle.
     let later = server
         .get(&format!("{path}/{turn}"))
         .header("last-event-id", "3");
-    let told_later = EventReader::open(later).await.read_to_end().await;
-    assert_eq!(told_later, told[3..]);
+    let received_later = EventReader::open(later).await.read_to_end().await;
+    assert_eq!(received_later, received[3..]);
     let (_, page) = send(server.get(&format!("/api/sessions/{id}/entries"))).await;
     assert_eq!(page["head"], 3);
 }
@@ -231,21 +231,21 @@ async fn another_server_reports_the_answer_once_it_is_stored() {
     let mut events = EventReader::open(server.post(&path, &json!({"message": "Count."}))).await;
     let (_, started) = events.next().await.unwrap();
     let mut elsewhere = EventReader::open(other.get(&current)).await;
-    let (name, told) = elsewhere.next().await.unwrap();
+    let (name, received) = elsewhere.next().await.unwrap();
     assert_eq!(name, "turn:elsewhere");
-    assert_eq!(told["question"], started["question"]);
-    assert_eq!(told["turn"], started["turn"]);
-    let told = elsewhere.read_to_end().await;
+    assert_eq!(received["question"], started["question"]);
+    assert_eq!(received["turn"], started["turn"]);
+    let received = elsewhere.read_to_end().await;
     let (name, complete) = events.read_to_end().await.pop().unwrap();
     assert_eq!(name, "turn:complete");
-    assert_eq!(told.len(), 1, "{told:?}");
-    assert_eq!(told[0].0, "turn:complete");
-    assert_eq!(told[0].1["answer"], complete["answer"]);
-    assert_eq!(told[0].1["usage"], complete["usage"]);
+    assert_eq!(received.len(), 1, "{received:?}");
+    assert_eq!(received[0].0, "turn:complete");
+    assert_eq!(received[0].1["answer"], complete["answer"]);
+    assert_eq!(received[0].1["usage"], complete["usage"]);
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_turn_at_another_server_is_waited_for_or_refuses_as_asked() {
+async fn a_turn_on_another_server_queues_or_refuses_as_requested() {
     let (server, _model) =
         start_with_script(slow_script("a long answer that takes a while to say")).await;
     let other = server.start_peer(ServerOptions::default()).await;
@@ -276,8 +276,7 @@ async fn a_turn_at_another_server_is_waited_for_or_refuses_as_asked() {
     assert_eq!(roles, ["user", "assistant", "user", "assistant"]);
 }
 
-/// A model that says that it was asked, and brings its server to a halt until it is told to
-/// go on.
+/// A model that reports when it is called, and then blocks its server's thread until released.
 #[derive(Debug)]
 struct StallingModel {
     asked: Sender<()>,
@@ -337,17 +336,17 @@ async fn a_server_that_stalls_appends_no_second_answer() {
     let id = server.create_session(&[]).await;
     let path = format!("/api/sessions/{id}/turns");
     let (asked, was_asked) = channel();
-    let (go_on, told) = channel();
+    let (release, resume_signal) = channel();
     let voices = StallingRegistry(Arc::new(StallingModel {
         asked,
-        resume: Mutex::new(told),
+        resume: Mutex::new(resume_signal),
     }));
-    let wish = ServerOptions {
+    let options = ServerOptions {
         responders: Arc::new(voices),
         replaced_after: Some(Duration::from_millis(200)),
         ..ServerOptions::default()
     };
-    // It has one thread for everything, which its model holds up.
+    // The server has one thread, which its model blocks.
     let beside = Arc::clone(&server);
     let (tell_url, url) = tokio::sync::oneshot::channel();
     let (stop, stopped) = tokio::sync::oneshot::channel::<()>();
@@ -355,7 +354,7 @@ async fn a_server_that_stalls_appends_no_second_answer() {
         let mut runtime = tokio::runtime::Builder::new_current_thread();
         let runtime = runtime.enable_all().build().unwrap();
         runtime.block_on(async {
-            let stalled = beside.start_peer(wish).await;
+            let stalled = beside.start_peer(options).await;
             tell_url.send(stalled.url.clone()).unwrap();
             let _ = stopped.await;
         });
@@ -372,7 +371,7 @@ async fn a_server_that_stalls_appends_no_second_answer() {
     let (status, turn) = send(ask(&server.url)).await;
 
     assert_eq!(status, 200, "{turn}");
-    go_on.send(()).unwrap();
+    release.send(()).unwrap();
     let (status, problem) = late.await.unwrap();
     assert_eq!(
         (status.as_u16(), &problem["code"]),
@@ -388,7 +387,7 @@ async fn a_server_that_stalls_appends_no_second_answer() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_turn_that_comes_to_nothing_elsewhere_is_waited_for_no_longer() {
+async fn a_failed_turn_on_another_server_is_reported() {
     let (server, _model) = start_with_script(Script::replies([Reply::fault(Fault::Hang)])).await;
     let other = server.start_peer(ServerOptions::default()).await;
     let id = server.create_session(&[]).await;
@@ -401,16 +400,16 @@ async fn a_turn_that_comes_to_nothing_elsewhere_is_waited_for_no_longer() {
     let stop = server.request("DELETE", &format!("{path}/{turn}"));
     assert_eq!(send(stop).await.0, 202);
     assert_eq!(first.read_to_end().await.last().unwrap().0, "turn:stopped");
-    let told = waiting.read_to_end().await;
-    assert_eq!(told.len(), 1, "{told:?}");
-    assert_eq!(told[0].0, "turn:failed");
-    // Nobody answers it now, and that is what is told.
+    let received = waiting.read_to_end().await;
+    assert_eq!(received.len(), 1, "{received:?}");
+    assert_eq!(received[0].0, "turn:failed");
+    // No server runs the turn any more, and that is reported.
     let (status, _) = send(other.get(&format!("{path}/current"))).await;
     assert_eq!(status, 404);
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_second_turn_waits_or_is_refused_as_asked() {
+async fn a_second_turn_waits_or_is_refused_as_requested() {
     let (server, _model) =
         start_with_script(slow_script("a long answer that takes a while to say")).await;
     let id = server.create_session(&[]).await;
@@ -438,7 +437,7 @@ async fn a_second_turn_waits_or_is_refused_as_asked() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_turn_that_is_stopped_keeps_what_came() {
+async fn a_stopped_turn_stores_the_partial_answer() {
     let words = "word ".repeat(400);
     let (server, _model) = start_with_script(slow_script(&words)).await;
     let id = server.create_session(&[]).await;
@@ -451,13 +450,13 @@ async fn a_turn_that_is_stopped_keeps_what_came() {
     assert_eq!(send(stop).await.0, 202);
     let (name, last) = events.read_to_end().await.pop().unwrap();
     assert_eq!(name, "turn:stopped");
-    let kept = last["answer"]["content"].as_str().unwrap();
-    assert!(kept.starts_with("word") && kept.len() < words.len());
+    let stored = last["answer"]["content"].as_str().unwrap();
+    assert!(stored.starts_with("word") && stored.len() < words.len());
     assert_eq!(last["answer"]["incomplete"], true);
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn asking_twice_with_one_key_asks_once() {
+async fn a_repeated_key_asks_once() {
     let (server, model) = start_with_script(slow_script("once and only once")).await;
     let id = server.create_session(&[]).await;
     let path = format!("/api/sessions/{id}/turns");
@@ -480,7 +479,7 @@ async fn asking_twice_with_one_key_asks_once() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_model_that_fails_leaves_the_question_to_be_answered_later() {
+async fn after_a_model_failure_the_question_can_be_answered_later() {
     let replies = [Reply::fault(Fault::WrongKey), Reply::text("Now it works.")];
     let (server, _model) = start_with_script(Script::replies(replies)).await;
     let id = server.create_session(&[]).await;
@@ -501,7 +500,7 @@ async fn a_model_that_fails_leaves_the_question_to_be_answered_later() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_turn_that_failed_is_tried_again_under_the_same_key() {
+async fn a_failed_turn_can_be_retried_with_the_same_key() {
     let replies = [Reply::fault(Fault::WrongKey), Reply::text("Now it works.")];
     let (server, _model) = start_with_script(Script::replies(replies)).await;
     let id = server.create_session(&[]).await;
@@ -545,15 +544,15 @@ async fn a_compaction_during_a_turn_is_reported() {
     let ask = json!({"message": "And what now?"});
     let mut events =
         EventReader::open(server.post(&format!("/api/sessions/{id}/turns"), &ask)).await;
-    let told = events.read_to_end().await;
-    let names: Vec<&str> = told.iter().map(|(name, _)| name.as_str()).collect();
+    let received = events.read_to_end().await;
+    let names: Vec<&str> = received.iter().map(|(name, _)| name.as_str()).collect();
     let at = |name| names.iter().position(|known| *known == name);
     let start = at("session:compaction-start").unwrap_or_else(|| panic!("{names:?}"));
     assert!(at("session:compaction-complete").unwrap() > start);
     assert!(at("turn:sent").unwrap() > start);
     assert_eq!(names.last(), Some(&"turn:complete"));
 
-    // What the summary found waits for a person's word.
+    // A fact found in the summary waits for acceptance.
     let path = format!("/api/memory?all=true&project={project}");
     let (_, memory) = send(server.get(&path)).await;
     let fact = &memory["facts"][0];
@@ -579,7 +578,7 @@ async fn without_a_model_the_offline_agent_answers() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_server_that_is_stopped_lets_its_turns_end() {
+async fn a_stopping_server_finishes_its_turns() {
     let (mut server, _model) =
         start_with_script(slow_script("an answer of some length, in the end")).await;
     let id = server.create_session(&[]).await;
@@ -590,6 +589,6 @@ async fn a_server_that_is_stopped_lets_its_turns_end() {
     server.stop().await;
     let session = server.tl.session(&id.parse().unwrap()).await.unwrap();
     let last = session.tail(1).await.unwrap().pop().unwrap();
-    let said = last.message().unwrap().content.to_text().into_owned();
-    assert_eq!(said, "an answer of some length, in the end");
+    let text = last.message().unwrap().content.to_text().into_owned();
+    assert_eq!(text, "an answer of some length, in the end");
 }

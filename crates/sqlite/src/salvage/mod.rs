@@ -1,12 +1,11 @@
-//! Getting everything readable out of a damaged file.
+//! Salvages everything readable from a damaged store file into a new store.
 //!
-//! The file is read page by page, without SQLite and without its trees: a row is
-//! recognised by its own shape wherever it is found. What the digests prove is brought
-//! over as it was; what they cannot prove is said to be unverified, and what they
-//! disprove is not brought over. Nothing is passed over in silence.
+//! The file is read page by page, without SQLite and without its B-trees: rows are recognized
+//! by their shape wherever they are found. Entries that their digests prove are copied
+//! unchanged; entries that cannot be proven are copied and reported as unverified; entries that
+//! the digests disprove are not copied. Every loss is reported.
 //!
-//! Reading is done by a thread of its own, a few steps ahead of the store that is
-//! written.
+//! A separate thread reads the file, a few steps ahead of the store that is written.
 
 mod lineage;
 mod page_format;
@@ -33,43 +32,43 @@ use self::page_reader::PageReader;
 use self::salvager::Salvager;
 use self::scan::ScanResult;
 
-/// What was got out of a damaged file, and what was not.
+/// What was salvaged from a damaged file, and what was lost.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct SalvageReport {
-    /// Sessions brought over, if only in part.
+    /// Sessions salvaged, at least in part.
     pub sessions: u64,
-    /// Entries brought over; what a fork still shares is counted once.
+    /// Entries salvaged; entries that forks still share are counted once.
     pub entries: u64,
-    /// Entries among them that read well but could not be verified, since what came
-    /// before them is lost.
+    /// Salvaged entries that are readable but could not be verified, because the entries before
+    /// them are lost.
     pub unverified: u64,
-    /// Attachments brought over.
+    /// Attachments salvaged.
     pub blobs: u64,
-    /// What is lost.
+    /// Entries that are lost.
     pub lost: Vec<Loss>,
-    /// What else is to be known: what had to be made up, and what was found that cannot
+    /// Further notes for the user: what had to be reconstructed, and what was found but cannot
     /// be trusted.
     pub notes: Vec<String>,
 }
 
-/// Entries of one session that are lost.
+/// Lost entries of one session.
 ///
-/// Each has a placeholder in its stead, unless nothing after it was found.
+/// Each is replaced by a placeholder, unless nothing after it was found.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Loss {
-    /// Whose session, as it is called now.
+    /// The session's owner, by the name in the new store.
     pub owner: Owner,
-    /// Which session, as it is called now.
+    /// The session's id in the new store.
     pub session: SessionId,
-    /// The entries, as ranges with both ends.
+    /// The lost entries, as inclusive ranges.
     pub entries: Vec<(Seq, Seq)>,
-    /// What became of them.
+    /// Why they were lost.
     pub why: String,
 }
 
-/// Something to do to the new store.
+/// A step to apply to the new store.
 enum SalvageStep {
-    /// How many entries are to come, at most.
+    /// Upper bound on the number of entries to come.
     Total(u64),
     Blob(Owner, Vec<u8>),
     Project(Owner, Project),
@@ -77,22 +76,22 @@ enum SalvageStep {
     Fork {
         of: SessionRef,
         at: Seq,
-        birth: SessionHeader,
+        header: SessionHeader,
     },
-    /// Makes or continues a session; with how many entries are done after it.
+    /// Creates or continues a session; the last field is the number of entries done after it.
     Adopt(Owner, SessionHeader, Vec<StoredEntry>, u64),
     Trash(SessionRef, Timestamp),
     Done(SalvageReport),
     Failed(std::io::Error),
 }
 
-/// Whoever asked has gone away.
+/// The receiving side was dropped.
 struct Cancelled;
 
-/// Gets every readable entry out of the damaged file `damaged`, and out of the log
-/// beside it, into the empty store `into`.
+/// Salvages every readable entry from the damaged file `damaged` and the write-ahead log beside
+/// it into the empty store `into`.
 ///
-/// The damaged file is only read. Nobody may have it open meanwhile.
+/// The damaged file is only read. No other process may have it open meanwhile.
 pub async fn salvage(
     damaged: &Path,
     into: &dyn Store,
@@ -113,7 +112,7 @@ pub async fn salvage(
     std::thread::Builder::new()
         .name("tl-salvage".to_owned())
         .spawn(move || {
-            // If nobody listens any more there is nobody to tell.
+            // If the receiver was dropped there is nobody to report to.
             let _ = read_damaged_file(&path, &mut |step| {
                 send.blocking_send(step).map_err(|_| Cancelled)
             });
@@ -131,15 +130,15 @@ pub async fn salvage(
             }
             SalvageStep::Project(owner, project) => into.put_project(&owner, &project).await?,
             SalvageStep::Token(token) => match into.insert_token(&token).await {
-                // A damaged copy of the same row: one of them is enough.
+                // A stale copy of the same row: one of them is enough.
                 Ok(()) | Err(StoreError::TokenExists(_)) => {}
                 Err(error) => return Err(error),
             },
-            SalvageStep::Fork { of, at, birth } => {
-                into.fork(&of, at, birth).await?;
+            SalvageStep::Fork { of, at, header } => {
+                into.fork(&of, at, header).await?;
             }
-            SalvageStep::Adopt(owner, birth, entries, done) => {
-                into.import_log(&owner, birth, entries).await?;
+            SalvageStep::Adopt(owner, header, entries, done) => {
+                into.import_log(&owner, header, entries).await?;
                 progress(done.min(total), total);
             }
             SalvageStep::Trash(session, at) => into.trash(&session, at).await?,
@@ -153,10 +152,10 @@ pub async fn salvage(
             }
         }
     }
-    Err(failed("it ended without an answer".into()))
+    Err(failed("the salvage thread ended unexpectedly".into()))
 }
 
-/// Reads everything and sends it off.
+/// Reads the whole file and sends the steps.
 fn read_damaged_file(
     path: &Path,
     send: &mut dyn FnMut(SalvageStep) -> Result<(), Cancelled>,
@@ -199,12 +198,12 @@ fn read_damaged_file(
     for planned in plan.sessions.values() {
         if let Some(at) = planned.trashed {
             (walker.send)(SalvageStep::Trash(
-                planned.owner.session(&planned.birth.id),
+                planned.owner.session(&planned.header.id),
                 at,
             ))?;
         }
     }
-    // A server that required tokens must not be open because its store was damaged.
+    // A server that required tokens must not become open because its store was damaged.
     for token in found.tokens.values() {
         (walker.send)(SalvageStep::Token(token.clone()))?;
     }
@@ -217,36 +216,36 @@ fn read_damaged_file(
         ));
     }
     if report.sessions == 0 {
-        let nothing = "nothing was found that looks like a session";
+        let nothing = "no sessions were found";
         report.notes.push(nothing.to_owned());
     }
     if pages.failed_reads > 0 {
         report.notes.push(format!(
-            "{} reads of the file failed; what should have been there was taken for nothing",
+            "{} reads of the file failed; the unreadable parts were skipped",
             pages.failed_reads
         ));
     }
     send(SalvageStep::Done(report))
 }
 
-/// How many entries there are, copies aside.
+/// Counts the entries found, ignoring duplicate copies.
 fn count_distinct_entries(found: &ScanResult) -> u64 {
     let mut count = 0;
     let mut last = None;
-    for place in &found.entries {
-        if last != Some(place.key) {
+    for location in &found.entries {
+        if last != Some(location.key) {
             count += 1;
         }
-        last = Some(place.key);
+        last = Some(location.key);
     }
     count
 }
 
 impl Salvager<'_> {
-    /// Brings over the attachments.
+    /// Copies the attachments.
     fn salvage_blobs(&mut self) -> Result<(), Cancelled> {
-        for place in &self.found.blobs {
-            let Some((owner, digest, Some(bytes))) = place.read_blob(self.pages) else {
+        for location in &self.found.blobs {
+            let Some((owner, digest, Some(bytes))) = location.read_blob(self.pages) else {
                 continue;
             };
             let owner = self.plan.owner(owner);
@@ -258,11 +257,11 @@ impl Salvager<'_> {
         Ok(())
     }
 
-    /// Notes what should have been there and was not found at all.
+    /// Notes what must have existed but was not found at all.
     fn note_missing(&mut self) {
         for (owner, digest) in self.referenced_blobs.difference(&self.blobs) {
             self.report.notes.push(format!(
-                "attachment {digest} of {owner}, which entries name, is lost"
+                "attachment {digest} of {owner} is lost, although entries refer to it"
             ));
         }
         let mut unknown: Vec<_> = self.found.last_indexed.iter().collect();
@@ -272,8 +271,7 @@ impl Salvager<'_> {
         unknown.sort_unstable();
         for (pk, tail) in unknown {
             self.report.notes.push(format!(
-                "there was a session number {pk} with entries up to {tail}, of which nothing is \
-                 left"
+                "session number {pk} is lost completely; it had entries up to {tail}"
             ));
         }
     }

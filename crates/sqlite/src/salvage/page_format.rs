@@ -1,18 +1,18 @@
-//! The file format below the tables: varints, and the cells of pages.
+//! Parses SQLite's file format below the tables: varints, pages and cells.
 //!
-//! Everything here takes bytes that may be anything. What does not parse is `None`;
-//! nothing panics, and nothing is allocated on the word of a length that was read.
+//! The input may be arbitrary bytes. What does not parse is `None`; nothing panics, and no
+//! length that was read is trusted for an allocation.
 
 use std::ops::Range;
 
-/// A page of a table's rows.
+/// Page type: table leaf.
 const TABLE_LEAF: u8 = 0x0d;
-/// A page of an index's rows.
+/// Page type: index leaf.
 const INDEX_LEAF: u8 = 0x0a;
-/// A page within an index, whose rows are not repeated in the leaves.
+/// Page type: index interior, whose rows are not repeated in the leaves.
 const INDEX_INTERIOR: u8 = 0x02;
 
-/// What a page holds, if it holds rows.
+/// The kind of a page that holds rows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum PageKind {
     Table,
@@ -20,7 +20,7 @@ pub(super) enum PageKind {
     IndexInterior,
 }
 
-/// A page that holds rows, and where each of them starts.
+/// A page that holds rows, with the offset of each.
 #[derive(Debug)]
 pub(super) struct RowPage {
     pub(super) kind: PageKind,
@@ -28,9 +28,9 @@ pub(super) struct RowPage {
 }
 
 impl RowPage {
-    /// Looks at page `number`.
+    /// Parses page `number`; `None` if it holds no rows.
     pub(super) fn parse(page: &[u8], number: u32) -> Option<Self> {
-        // The first page starts with the file's own header.
+        // The first page starts with the file header.
         let start = if number == 1 { 100 } else { 0 };
         let (kind, pointers) = match *page.get(start)? {
             TABLE_LEAF => (PageKind::Table, start + 8),
@@ -52,16 +52,16 @@ impl RowPage {
     }
 }
 
-/// A row in a page: how long it is, and where the part of it that is here.
+/// A row in a page: its length and the location of the part that is in the page.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Cell {
-    /// The row's number; zero in an index.
+    /// The row id; zero in an index.
     pub(super) key: i64,
-    /// How long the whole record is.
+    /// The length of the whole record.
     pub(super) length: usize,
-    /// The part of it in this page.
+    /// The part of the record in this page.
     pub(super) local: Range<usize>,
-    /// The page where it goes on, or zero.
+    /// The overflow page where the record continues, or zero.
     pub(super) overflow: u32,
 }
 
@@ -98,7 +98,7 @@ impl Cell {
     }
 }
 
-/// How much of a record is in its own page.
+/// Returns how much of a record is stored in its own page.
 fn local_length(page: usize, kind: PageKind, length: usize) -> usize {
     let most = match kind {
         PageKind::Table => page - 35,
@@ -112,7 +112,7 @@ fn local_length(page: usize, kind: PageKind, length: usize) -> usize {
     if fitting <= most { fitting } else { least }
 }
 
-/// A number of one to nine bytes, and how many it took.
+/// Reads a varint of one to nine bytes; returns the value and its length.
 pub(super) fn read_varint(bytes: &[u8]) -> Option<(u64, usize)> {
     let mut value = 0;
     for index in 0..8 {

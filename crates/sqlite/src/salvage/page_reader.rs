@@ -1,4 +1,4 @@
-//! The pages of a damaged file, as they stand after what its log has to add.
+//! Reads the pages of a damaged file, with the pages in its write-ahead log applied.
 
 use std::collections::HashSet;
 use std::fs::File;
@@ -11,34 +11,34 @@ use super::scan;
 use super::wal_reader::{WalReader, read_up_to};
 use crate::open::side_file;
 
-/// The sizes a page can have.
+/// The valid page sizes.
 pub(super) const PAGE_SIZES: [usize; 8] = [512, 1024, 2048, 4096, 8192, 16384, 32768, 65536];
 
-/// What every file begins with.
+/// The magic bytes every SQLite file begins with.
 const MAGIC: &[u8] = b"SQLite format 3\0";
 
-/// How much of a file is looked at to find out how large its pages are.
+/// How many bytes are sampled to determine the page size.
 const SAMPLE_BYTES: u64 = 64 * 1024 * 1024;
 
-/// A damaged file, page by page.
+/// A damaged file, read page by page.
 #[derive(Debug)]
 pub(super) struct PageReader {
-    /// None where only the log is left.
+    /// `None` if only the log is left.
     file: Option<File>,
     wal: Option<WalReader>,
-    /// How large its pages are.
+    /// The page size in bytes.
     pub(super) page_size: usize,
-    /// How many pages the file itself has.
+    /// Number of pages in the main file.
     page_count: u32,
     /// The page read last.
     page: Vec<u8>,
     page_number: u32,
-    /// Pages that the disk would not give.
+    /// Number of pages that failed to read.
     pub(super) failed_reads: u64,
 }
 
 impl PageReader {
-    /// Opens a file and the log beside it, saying what is odd about them.
+    /// Opens a file and the log beside it, noting anything unusual about them.
     pub(super) fn open(path: &Path, notes: &mut Vec<String>) -> std::io::Result<Self> {
         let wal_path = side_file(path, "-wal");
         let file = match File::open(path) {
@@ -53,8 +53,8 @@ impl PageReader {
             Ok(wal) if wal.metadata()?.len() > 0 => {
                 WalReader::open(wal).unwrap_or_default().or_else(|| {
                     notes.push(
-                        "the write-ahead log is broken from its beginning and was ignored: what \
-                     was in it alone is lost"
+                        "the write-ahead log is damaged from its beginning and was ignored: \
+                     data stored only there is lost"
                             .to_owned(),
                     );
                     None
@@ -66,15 +66,15 @@ impl PageReader {
             && let Some(wal) = wal.as_mut().filter(|wal| !wal.is_complete())
         {
             notes.push(
-                "the main file is missing or empty, and not all of it is in the write-ahead log: \
-                 what was in the main file alone is lost"
+                "the main file is missing or empty, and the write-ahead log does not have all of it: \
+                 data stored only in the main file is lost"
                     .to_owned(),
             );
             wal.add_earlier_generations()?;
         }
         if wal.as_ref().is_some_and(|wal| wal.has_discarded_frames) {
             notes.push(
-                "the write-ahead log ends in frames that are broken or were never committed; \
+                "the write-ahead log ends in frames that are damaged or were never committed; \
                  they were ignored"
                     .to_owned(),
             );
@@ -117,21 +117,21 @@ impl PageReader {
         self.page_number = 0;
     }
 
-    /// Notes that the file has fewer pages than it says.
+    /// Notes if the file has fewer pages than its header claims.
     fn note_truncation(&mut self, notes: &mut Vec<String>) {
         let header = self.read_page(1);
-        let said = read_u32_be(header, 28).unwrap_or(0);
-        // Only then is the number of pages kept up to date.
+        let claimed = read_u32_be(header, 28).unwrap_or(0);
+        // The header's page count is valid only if these two counters agree.
         let current = header.get(24..28) == header.get(92..96);
         let (count, logged) = (self.page_count, self.wal.is_some());
-        if self.read_page(1).starts_with(MAGIC) && current && !logged && count < said {
+        if self.read_page(1).starts_with(MAGIC) && current && !logged && count < claimed {
             notes.push(format!(
-                "the file ends early: it has {count} of its {said} pages"
+                "the file is truncated: it has {count} of its {claimed} pages"
             ));
         }
     }
 
-    /// The size that the file says its pages have, if its header can be trusted.
+    /// Returns the page size from the header, if the header can be trusted.
     fn page_size_in_header(&mut self) -> Option<usize> {
         let mut header = [0; 100];
         let file = self.file.as_mut()?;
@@ -144,7 +144,7 @@ impl PageReader {
         (header.starts_with(MAGIC) && PAGE_SIZES.contains(&size)).then_some(size)
     }
 
-    /// How many rows are found with pages of this size.
+    /// Counts the rows found with this page size.
     fn count_rows_at(&mut self, size: usize, length: u64) -> usize {
         self.set_page_size(size, length.min(SAMPLE_BYTES));
         (1..=self.page_count)
@@ -152,11 +152,11 @@ impl PageReader {
             .sum()
     }
 
-    /// The size with which most rows are found.
+    /// Returns the page size with which the most rows are found.
     fn guess_page_size(
         &mut self,
         length: u64,
-        said: Option<usize>,
+        claimed: Option<usize>,
         notes: &mut Vec<String>,
     ) -> usize {
         let best = PAGE_SIZES
@@ -164,22 +164,22 @@ impl PageReader {
             .map(|size| (self.count_rows_at(size, length), size))
             .max()
             .filter(|(rows, _)| *rows > 0);
-        match (best, said) {
+        match (best, claimed) {
             (Some((_, size)), _) => {
                 notes.push(format!(
-                    "the file does not say how large its pages are; {size} bytes fit best"
+                    "the file's page size is unknown; assuming {size} bytes, which fits best"
                 ));
                 size
             }
             (None, Some(size)) => size,
             (None, None) => {
-                notes.push("the file does not look like a store at all".to_owned());
+                notes.push("the file does not look like a store".to_owned());
                 4096
             }
         }
     }
 
-    /// The numbers of all pages.
+    /// Returns the numbers of all pages.
     pub(super) fn page_numbers(&self) -> Vec<u32> {
         let mut numbers: Vec<u32> = (1..=self.page_count).collect();
         if let Some(wal) = &self.wal {
@@ -197,12 +197,12 @@ impl PageReader {
             || self.wal.as_ref().is_some_and(|wal| wal.has_page(number))
     }
 
-    /// How many bytes there are, about.
+    /// Returns the approximate size of the data in bytes.
     pub(super) fn total_bytes(&self) -> u64 {
         u64::from(self.page_count) * self.page_size as u64
     }
 
-    /// A page; what is not there is zero.
+    /// Reads a page; missing parts are zero.
     pub(super) fn read_page(&mut self, number: u32) -> &[u8] {
         if self.page_number != number {
             self.page_number = number;
@@ -233,7 +233,7 @@ impl PageReader {
         read_up_to(file, &mut self.page)
     }
 
-    /// The part of a row that is in its own page, if a row starts there.
+    /// Parses the part of a row that is in its own page, if a row starts there.
     pub(super) fn parse_row_header(
         page: &[u8],
         kind: PageKind,
@@ -244,13 +244,13 @@ impl PageReader {
         Some((cell, header))
     }
 
-    /// A row of a table, as far as it can be read.
+    /// Reads a table row, as far as it is readable.
     pub(super) fn read_row(&mut self, number: u32, at: u16) -> Option<RawRow> {
         let (cell, header) = Self::parse_row_header(self.read_page(number), PageKind::Table, at)?;
         Some(self.read_full_row(number, &cell, header))
     }
 
-    /// A row of a table, as far as it is in its own page.
+    /// Reads the part of a table row that is in its own page.
     pub(super) fn read_local_row(&mut self, number: u32, at: u16) -> Option<RawRow> {
         let page = self.read_page(number);
         let (cell, header) = Self::parse_row_header(page, PageKind::Table, at)?;
@@ -261,7 +261,7 @@ impl PageReader {
         })
     }
 
-    /// The rest of a row, from wherever it goes on.
+    /// Reads the rest of a row from its overflow pages.
     pub(super) fn read_full_row(
         &mut self,
         number: u32,

@@ -1,5 +1,5 @@
-//! From rows to sessions: whose each is, what it is called, and what its log consists
-//! of.
+//! Plans the salvage: turns the rows found into sessions, each with its owner, its id and the
+//! ranges its log consists of.
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 
@@ -8,7 +8,7 @@ use throughline_model::{Owner, Seq, SessionHeader, SessionId, Timestamp};
 use super::page_reader::PageReader;
 use super::scan::{RowLocation, ScanResult};
 
-/// A stretch of a log and the session whose entries it consists of.
+/// A range of a log and the session whose entries it consists of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct LogRange {
     pub(super) session: i64,
@@ -16,28 +16,28 @@ pub(super) struct LogRange {
     pub(super) to: Seq,
 }
 
-/// A session to be brought over.
+/// A session to salvage.
 #[derive(Debug)]
 pub(super) struct PlannedSession {
     pub(super) owner: Owner,
-    pub(super) birth: SessionHeader,
-    /// The stretches of other sessions that its log begins with.
+    pub(super) header: SessionHeader,
+    /// The ranges of other sessions that its log begins with.
     pub(super) inherited: Vec<LogRange>,
-    /// The last entry it was known to have.
+    /// The last entry it is known to have had.
     pub(super) head: u64,
-    /// The last entry of its own that is found, passing over what is out of all reason.
+    /// The last of its own entries that was found, ignoring implausible numbers.
     pub(super) last_found: u64,
     pub(super) trashed: Option<Timestamp>,
 }
 
 impl PlannedSession {
-    /// How many entries are shared.
+    /// Returns how many entries are shared.
     pub(super) fn shared_seq(&self) -> u64 {
-        self.inherited.last().map_or(0, |stretch| stretch.to.0)
+        self.inherited.last().map_or(0, |range| range.to.0)
     }
 }
 
-/// All sessions, in the order they were made, and whose each attachment is.
+/// All sessions in creation order, and the owner of each attachment.
 #[derive(Debug)]
 pub(super) struct Plan {
     pub(super) sessions: BTreeMap<i64, PlannedSession>,
@@ -45,7 +45,7 @@ pub(super) struct Plan {
 }
 
 impl Plan {
-    /// The owner of that number.
+    /// Returns the owner with that row id.
     pub(super) fn owner(&self, number: i64) -> Owner {
         self.owners
             .get(&number)
@@ -54,13 +54,13 @@ impl Plan {
     }
 }
 
-/// Whose things are when it cannot be told.
+/// The owner of data whose owner is unknown.
 fn recovered_owner() -> Owner {
-    // Any text without control characters names an owner.
+    // Any text without control characters is a valid owner name.
     "recovered".parse().unwrap_or_else(|_| Owner::local())
 }
 
-/// Makes a plan, noting what had to be made up.
+/// Makes the plan, noting what had to be reconstructed.
 pub(super) fn make_plan(
     found: &ScanResult,
     pages: &mut PageReader,
@@ -92,8 +92,8 @@ pub(super) fn make_plan(
     }
 }
 
-/// Everybody who is named or numbered. A name that is lost is made up, a different one
-/// for each, so that nobody's sessions become somebody else's.
+/// Collects every owner that is named or numbered. A lost name is replaced by a new, unique
+/// one, so that one owner's sessions never become another's.
 fn collect_owners(
     found: &ScanResult,
     pages: &mut PageReader,
@@ -103,14 +103,14 @@ fn collect_owners(
     let mut taken: HashSet<String> = owners.values().map(ToString::to_string).collect();
     let mut numbers: BTreeSet<i64> = found.sessions.values().map(|row| row.owner).collect();
     numbers.extend(found.projects.keys().map(|(owner, _)| *owner));
-    for place in &found.blobs {
-        numbers.extend(place.read_blob_owner(pages));
+    for location in &found.blobs {
+        numbers.extend(location.read_blob_owner(pages));
     }
     for number in numbers {
         owners.entry(number).or_insert_with(|| {
             let name = unique_name(&format!("recovered-{number}"), &mut taken);
             notes.push(format!(
-                "the name of owner number {number} is lost; what was theirs is {name}'s now"
+                "the name of owner number {number} is lost; their data now belongs to {name}"
             ));
             name.parse().unwrap_or_else(|_| recovered_owner())
         });
@@ -118,7 +118,7 @@ fn collect_owners(
     owners
 }
 
-/// `name`, or something like it that is not taken.
+/// Returns `name`, or a variant of it that is not taken.
 fn unique_name(name: &str, taken: &mut HashSet<String>) -> String {
     let mut fresh = name.to_owned();
     let mut count = 1;
@@ -132,9 +132,9 @@ fn unique_name(name: &str, taken: &mut HashSet<String>) -> String {
 pub(super) struct Planner<'a> {
     pub(super) found: &'a ScanResult,
     pub(super) owners: BTreeMap<i64, Owner>,
-    /// Ids given out, by owner and id.
+    /// Ids assigned so far, by owner and id.
     ids: HashSet<(Owner, SessionId)>,
-    /// More entries than this cannot have been between two that are found.
+    /// The largest plausible gap between two entries that were found.
     pub(super) max_gap: u64,
 }
 
@@ -147,42 +147,42 @@ impl Planner<'_> {
     ) -> PlannedSession {
         let row = self.found.sessions.get(&pk);
         let owner = self.resolve_owner(row.map(|row| row.owner));
-        let mut birth = match (self.found.headers.get(&pk), row) {
-            (Some(birth), _) => birth.clone(),
+        let mut header = match (self.found.headers.get(&pk), row) {
+            (Some(header), _) => header.clone(),
             (None, Some(row)) => {
                 notes.push(format!(
-                    "how session {} was born is lost; it was made up from what it was at the end",
-                    row.birth.id
+                    "session {} has lost its header; it was reconstructed from the session's last known state",
+                    row.header.id
                 ));
-                row.birth.clone()
+                row.header.clone()
             }
             (None, None) => self.header_of_unknown(pk, pages, notes),
         };
         if row.is_none() && self.found.headers.contains_key(&pk) {
             notes.push(format!(
-                "the row of session {} is lost: whose it was, and whether it was in the trash",
-                birth.id
+                "the row of session {} is lost, and with it its owner and whether it was in the trash",
+                header.id
             ));
         }
-        if !self.ids.insert((owner.clone(), birth.id.clone())) {
+        if !self.ids.insert((owner.clone(), header.id.clone())) {
             let id = self.unique_id(&owner, pk);
             notes.push(format!(
-                "there are two sessions {}; one of them is {id} now",
-                birth.id
+                "there are two sessions {}; one of them was renamed to {id}",
+                header.id
             ));
-            birth.id = id;
+            header.id = id;
         }
-        let places = entry_locations(self.found, pk);
+        let locations = entry_locations(self.found, pk);
         let indexed = self.found.last_indexed.get(&pk).copied().unwrap_or(0);
         let inherited = self.inherited_ranges(pk);
-        let from = inherited.last().map_or(0, |stretch| stretch.to.0);
+        let from = inherited.last().map_or(0, |range| range.to.0);
         PlannedSession {
             head: row.map_or(indexed, |row| row.head),
-            last_found: self.last_plausible_seq(&birth.id, from, places, notes),
+            last_found: self.last_plausible_seq(&header.id, from, locations, notes),
             trashed: row.and_then(|row| row.trashed),
             inherited,
             owner,
-            birth,
+            header,
         }
     }
 
@@ -196,7 +196,7 @@ impl Planner<'_> {
         .unwrap_or_else(recovered_owner)
     }
 
-    /// A session of which there are only entries.
+    /// Makes a header for a session of which only entries were found.
     fn header_of_unknown(
         &mut self,
         pk: i64,
@@ -207,10 +207,10 @@ impl Planner<'_> {
         let id = self.unique_id(&owner, pk);
         self.ids.remove(&(owner, id.clone()));
         notes.push(format!(
-            "of session number {pk} there are only entries; it is {id} now"
+            "only entries were found of session number {pk}; it was named {id}"
         ));
         let first = entry_locations(self.found, pk).first();
-        let first = first.and_then(|place| place.read_entry(pages));
+        let first = first.and_then(|location| location.read_entry(pages));
         SessionHeader::new(id, first.map_or(Timestamp::UNIX_EPOCH, |entry| entry.at))
     }
 
@@ -218,9 +218,9 @@ impl Planner<'_> {
         let mut name = format!("recovered-{pk}");
         loop {
             if let Ok(id) = name.parse::<SessionId>() {
-                let births = self.found.headers.values();
-                let rows = self.found.sessions.values().map(|row| &row.birth);
-                let known = births.chain(rows).any(|birth| birth.id == id);
+                let headers = self.found.headers.values();
+                let rows = self.found.sessions.values().map(|row| &row.header);
+                let known = headers.chain(rows).any(|header| header.id == id);
                 if !known && self.ids.insert((owner.clone(), id.clone())) {
                     return id;
                 }
@@ -229,21 +229,21 @@ impl Planner<'_> {
         }
     }
 
-    /// The last entry found, ignoring numbers that no session can have come to.
+    /// Returns the last entry found, ignoring implausible sequence numbers.
     fn last_plausible_seq(
         &self,
         id: &SessionId,
         shared: u64,
-        places: &[RowLocation],
+        locations: &[RowLocation],
         notes: &mut Vec<String>,
     ) -> u64 {
         let mut last = shared;
-        for place in places {
-            let seq = place.key.1;
+        for location in locations {
+            let seq = location.key.1;
             if seq > last.saturating_add(self.max_gap) {
                 notes.push(format!(
-                    "what looks like entry {seq} of session {id} is out of all proportion and \
-                     was left out"
+                    "what looks like entry {seq} of session {id} has an implausible number and \
+                     was skipped"
                 ));
                 break;
             }
@@ -253,28 +253,32 @@ impl Planner<'_> {
     }
 }
 
-/// The entries that are a session's own, by number.
+/// Returns the locations of a session's own entries, by number.
 pub(super) fn entry_locations(found: &ScanResult, pk: i64) -> &[RowLocation] {
-    let start = found.entries.partition_point(|place| place.key.0 < pk);
-    let end = found.entries.partition_point(|place| place.key.0 <= pk);
+    let start = found
+        .entries
+        .partition_point(|location| location.key.0 < pk);
+    let end = found
+        .entries
+        .partition_point(|location| location.key.0 <= pk);
     &found.entries[start..end]
 }
 
-/// A key is held by one session at most: by the one in use, where there is one.
+/// Ensures that a key is held by one session at most, preferring the live one.
 fn resolve_key_conflicts(sessions: &mut BTreeMap<i64, PlannedSession>, notes: &mut Vec<String>) {
     let mut taken = HashSet::new();
     for in_trash in [false, true] {
         let held = sessions.values_mut();
         for session in held.filter(|session| session.trashed.is_some() == in_trash) {
-            let Some(key) = session.birth.key.clone() else {
+            let Some(key) = session.header.key.clone() else {
                 continue;
             };
             if !taken.insert((session.owner.clone(), key.clone())) {
                 notes.push(format!(
-                    "session {} gave up its key {key}, which another has",
-                    session.birth.id
+                    "session {} lost its key {key}, which another session has",
+                    session.header.id
                 ));
-                session.birth.key = None;
+                session.header.key = None;
             }
         }
     }

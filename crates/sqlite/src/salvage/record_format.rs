@@ -1,23 +1,24 @@
-//! Records: what a row says of its columns, and the values in them.
+//! Parses SQLite records: the header with the column types, and the values.
 //!
-//! As with pages, what does not add up is `None`.
+//! As with pages, input that is inconsistent is `None`.
 
 use super::page_format::read_varint;
 
-/// The most columns a row is looked at with: more than any table here will have.
+/// Maximum number of columns parsed: more than any table of a store will have.
 const MAX_COLUMNS: usize = 128;
 
-/// What a record says of its columns.
+/// A record's header.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct RecordHeader {
-    /// The type of each column.
+    /// The serial type of each column.
     types: Vec<u64>,
-    /// Where the first column starts.
+    /// The offset of the first column.
     start: usize,
 }
 
 impl RecordHeader {
-    /// Reads the header of a record of `length` bytes, which must add up exactly.
+    /// Parses the header of a record of `length` bytes, whose columns must add up to exactly
+    /// that.
     pub(super) fn parse(record: &[u8], length: usize) -> Option<Self> {
         let (start, mut at) = read_varint(record)?;
         let start = usize::try_from(start).ok()?;
@@ -38,7 +39,7 @@ impl RecordHeader {
         (end == length).then_some(Self { types, start })
     }
 
-    /// Whether the columns are of these types, one letter each; more columns may follow.
+    /// Whether the columns have these types, one letter each; with `or_wider`, more may follow.
     ///
     /// `-` null, `i` integer, `t` text, `b` blob, `@` a blob of 16 bytes, `#` one of 32;
     /// `I` and `T` may also be null.
@@ -67,7 +68,7 @@ impl RecordHeader {
     }
 }
 
-/// How many bytes a column of this type takes.
+/// Returns how many bytes a column of this serial type takes.
 fn column_width(kind: u64) -> Option<usize> {
     Some(match kind {
         0 | 8 | 9 => 0,
@@ -79,7 +80,7 @@ fn column_width(kind: u64) -> Option<usize> {
     })
 }
 
-/// A row, or as much of it as could be read.
+/// A row, or as much of it as was readable.
 #[derive(Debug)]
 pub(super) struct RawRow {
     pub(super) key: i64,

@@ -1,4 +1,5 @@
-//! Rows, as far as they matter here and can be read.
+//! Decodes raw rows into sessions, entries, tokens and attachments, as far as they are
+//! readable.
 
 use std::str::FromStr;
 
@@ -10,18 +11,18 @@ use super::page_reader::PageReader;
 use super::record_format::RawRow;
 use super::scan::RowLocation;
 
-/// A session's row, as far as it matters here.
+/// The columns of a session's row that the salvage needs.
 #[derive(Clone, Debug)]
 pub(super) struct SessionRow {
     pub(super) owner: i64,
-    pub(super) birth: SessionHeader,
+    pub(super) header: SessionHeader,
     pub(super) shared: u64,
     pub(super) trashed: Option<Timestamp>,
     pub(super) gone: bool,
     pub(super) head: u64,
 }
 
-/// An entry's row, as far as it can be read.
+/// An entry's row, as far as it is readable.
 #[derive(Clone, Debug)]
 pub(super) struct EntryRow {
     pub(super) seq: Seq,
@@ -31,7 +32,7 @@ pub(super) struct EntryRow {
     pub(super) payload: Option<String>,
 }
 
-/// The session in a row of its table.
+/// Decodes a session row.
 pub(super) fn decode_session(row: &RawRow) -> Option<SessionRow> {
     fn parsed<T: FromStr>(row: &RawRow, column: usize) -> Option<T> {
         row.text(column)?.parse().ok()
@@ -40,7 +41,7 @@ pub(super) fn decode_session(row: &RawRow) -> Option<SessionRow> {
     let time = |column| Timestamp::from_microsecond(row.integer(column)?).ok();
     let text = |column| row.text(column).map(ToOwned::to_owned);
     let lineage: Lineage = serde_json::from_str(row.text(22)?).ok()?;
-    let birth = SessionHeader {
+    let header = SessionHeader {
         id: parsed::<SessionId>(row, 2)?,
         at: time(11)?,
         key: parsed::<Key>(row, 3),
@@ -55,7 +56,7 @@ pub(super) fn decode_session(row: &RawRow) -> Option<SessionRow> {
     };
     Some(SessionRow {
         owner: row.integer(1)?,
-        birth,
+        header,
         shared: count(5)?,
         trashed: time(6),
         gone: row.integer(7)? != 0,
@@ -63,8 +64,8 @@ pub(super) fn decode_session(row: &RawRow) -> Option<SessionRow> {
     })
 }
 
-/// The token in a row of its table, revoked: of a row that was found without its tree, nobody
-/// can say whether a later one revoked it.
+/// Decodes a token row, as revoked: for a row found without its B-tree it is unknown whether a
+/// newer version revoked it.
 pub(super) fn decode_token(row: &RawRow) -> Option<ApiToken> {
     let time = |column| Timestamp::from_microsecond(row.integer(column)?).ok();
     let created_at = time(5)?;
@@ -81,7 +82,7 @@ pub(super) fn decode_token(row: &RawRow) -> Option<ApiToken> {
 }
 
 impl RowLocation {
-    /// The entry that is here.
+    /// Reads the entry at this location.
     pub(super) fn read_entry(self, pages: &mut PageReader) -> Option<EntryRow> {
         let row = pages.read_row(self.page, self.cell)?;
         Some(EntryRow {
@@ -93,13 +94,13 @@ impl RowLocation {
         })
     }
 
-    /// The number of the owner of the attachment that is here.
+    /// Reads the owner's row id of the attachment at this location.
     pub(super) fn read_blob_owner(self, pages: &mut PageReader) -> Option<i64> {
         pages.read_local_row(self.page, self.cell)?.integer(1)
     }
 
-    /// The attachment that is here: its owner's number, and its bytes where they are
-    /// what was put.
+    /// Reads the attachment at this location: its owner's row id, and its bytes if they match
+    /// the digest.
     pub(super) fn read_blob(
         self,
         pages: &mut PageReader,

@@ -1,5 +1,5 @@
-//! One log after the other: what verifies is brought over as it is, what is gone gets
-//! a placeholder, and what comes after is chained anew.
+//! Salvages one log after another: verified entries are copied unchanged, lost ones become
+//! placeholders, and the entries after those get new chain digests.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -15,39 +15,39 @@ use super::scan::ScanResult;
 use super::verify::Verdict;
 use super::{Cancelled, Loss, SalvageReport, SalvageStep};
 
-/// How much is sent over at once: entries, and bytes of them.
+/// How much is sent at once: entries, and bytes of payload.
 const CHUNK_ENTRIES: usize = 256;
 const CHUNK_BYTES: usize = 8 * 1024 * 1024;
 /// The payload of [`Body::Lost`].
 const LOST_PAYLOAD: &str = r#"{"kind":"lost"}"#;
 
-/// Goes through everything found and sends what can be kept.
+/// Walks everything that was found and sends what can be salvaged.
 pub(super) struct Salvager<'a> {
     pub(super) pages: &'a mut PageReader,
     pub(super) found: &'a ScanResult,
     pub(super) plan: &'a Plan,
     pub(super) report: SalvageReport,
     pub(super) send: &'a mut dyn FnMut(SalvageStep) -> Result<(), Cancelled>,
-    /// Digests at which others begin, by session and number, of entries that verify.
+    /// Digests of verified entries that forks start after, by session and number.
     pub(super) fork_point_digests: HashMap<(i64, u64), Option<Digest>>,
-    /// How far each session is brought over with nothing missing.
+    /// The last entry up to which each session was salvaged without a gap.
     pub(super) intact_upto: HashMap<i64, u64>,
-    /// The attachments that are brought over, and those that entries name.
+    /// The attachments salvaged, and those that entries name.
     pub(super) blobs: BTreeSet<(Owner, Digest)>,
     pub(super) referenced_blobs: BTreeSet<(Owner, Digest)>,
 }
 
-/// One log as it is being brought over.
+/// One log while it is being salvaged.
 pub(super) struct SalvagedLog<'a> {
     pub(super) planned: &'a PlannedSession,
-    /// The last digest in the damaged file, if known, and whether its entry verified.
+    /// The last digest in the damaged file, if known, and whether its entry was verified.
     pub(super) previous_digest: Option<Digest>,
     pub(super) previous_verified: bool,
-    /// The head in the new store, its digest and its time.
+    /// The head in the new store, with its digest and time.
     head: u64,
     digest: Digest,
     at: Timestamp,
-    /// Whether all so far is as it was.
+    /// Whether everything so far is unchanged.
     is_intact: bool,
     chunk: Vec<StoredEntry>,
     bytes: usize,
@@ -56,7 +56,7 @@ pub(super) struct SalvagedLog<'a> {
 }
 
 impl Salvager<'_> {
-    /// Brings over one session.
+    /// Salvages one session.
     pub(super) fn salvage_session(
         &mut self,
         pk: i64,
@@ -68,34 +68,34 @@ impl Salvager<'_> {
             previous_verified: true,
             head: 0,
             digest: GENESIS,
-            at: planned.birth.at,
+            at: planned.header.at,
             is_intact: true,
             chunk: Vec::new(),
             bytes: 0,
             lost: BTreeMap::new(),
             unverified: Vec::new(),
         };
-        let (owner, birth) = (planned.owner.clone(), planned.birth.clone());
+        let (owner, header) = (planned.owner.clone(), planned.header.clone());
         if let Some((of, digest)) = self.find_origin(pk, planned) {
             log.head = planned.shared_seq();
             log.digest = digest;
             log.previous_digest = Some(digest);
             let at = Seq(log.head);
-            (self.send)(SalvageStep::Fork { of, at, birth })?;
+            (self.send)(SalvageStep::Fork { of, at, header })?;
         } else {
-            (self.send)(SalvageStep::Adopt(owner, birth, Vec::new(), 0))?;
+            (self.send)(SalvageStep::Adopt(owner, header, Vec::new(), 0))?;
         }
         self.intact_upto.insert(pk, log.head);
-        let mut stretches = planned.inherited.clone();
-        stretches.push(LogRange {
+        let mut ranges = planned.inherited.clone();
+        ranges.push(LogRange {
             session: pk,
             from: Seq(planned.shared_seq() + 1),
             to: Seq(planned.last_found),
         });
-        for stretch in stretches {
-            let first = stretch.from.0.max(log.head + 1);
-            for seq in first..=stretch.to.0 {
-                self.salvage_entry(stretch.session, Seq(seq), &mut log)?;
+        for range in ranges {
+            let first = range.from.0.max(log.head + 1);
+            for seq in first..=range.to.0 {
+                self.salvage_entry(range.session, Seq(seq), &mut log)?;
                 if log.is_intact {
                     self.intact_upto.insert(pk, seq);
                 }
@@ -106,9 +106,10 @@ impl Salvager<'_> {
         Ok(())
     }
 
-    /// The session that this one can be forked from again, and the digest there.
+    /// Returns the session that this one can be forked from in the new store, and the digest at
+    /// the fork point.
     fn find_origin(&self, pk: i64, planned: &PlannedSession) -> Option<(SessionRef, Digest)> {
-        let Lineage::Forked { session, at } = &planned.birth.lineage else {
+        let Lineage::Forked { session, at } = &planned.header.lineage else {
             return None;
         };
         let last = planned.inherited.last()?;
@@ -119,7 +120,7 @@ impl Salvager<'_> {
         let earlier = self.plan.sessions.range(..pk).rev();
         let (number, origin) = earlier
             .filter(|(_, other)| other.owner == planned.owner)
-            .find(|(_, other)| other.birth.id == *session)?;
+            .find(|(_, other)| other.header.id == *session)?;
         let mut whole = origin.inherited.clone();
         whole.push(LogRange {
             session: *number,
@@ -131,7 +132,7 @@ impl Salvager<'_> {
             .intact_upto
             .get(number)
             .is_some_and(|upto| *upto >= at.0);
-        (same && intact).then(|| (origin.owner.session(&origin.birth.id), digest))
+        (same && intact).then(|| (origin.owner.session(&origin.header.id), digest))
     }
 
     fn salvage_entry(
@@ -154,7 +155,7 @@ impl Salvager<'_> {
                 (digest, None)
             }
             Verdict::Missing => {
-                extend_ranges(log.lost.entry("not in the file any more").or_default(), seq);
+                extend_ranges(log.lost.entry("no longer in the file").or_default(), seq);
                 (None, None)
             }
         };
@@ -176,7 +177,7 @@ impl Salvager<'_> {
                     rechain(&log.digest, stored, &entry)
                 }
             }
-            None => lost_placeholder(&log.planned.birth, seq, log.at, &log.digest),
+            None => lost_placeholder(&log.planned.header, seq, log.at, &log.digest),
         };
         log.head = seq.0;
         log.digest = stored.digest;
@@ -194,8 +195,13 @@ impl Salvager<'_> {
         if chunk.is_empty() {
             return Ok(());
         }
-        let (owner, birth) = (log.planned.owner.clone(), log.planned.birth.clone());
-        (self.send)(SalvageStep::Adopt(owner, birth, chunk, self.report.entries))
+        let (owner, header) = (log.planned.owner.clone(), log.planned.header.clone());
+        (self.send)(SalvageStep::Adopt(
+            owner,
+            header,
+            chunk,
+            self.report.entries,
+        ))
     }
 
     fn note_attachments(&mut self, owner: &Owner, entry: &Entry) {
@@ -206,9 +212,9 @@ impl Salvager<'_> {
         }
     }
 
-    /// Reports what became of a session.
+    /// Reports the outcome of a session.
     fn report_session(&mut self, log: SalvagedLog<'_>) {
-        let (owner, id) = (&log.planned.owner, &log.planned.birth.id);
+        let (owner, id) = (&log.planned.owner, &log.planned.header.id);
         let mut lost = |entries, why: &str| {
             self.report.lost.push(Loss {
                 owner: owner.clone(),
@@ -226,15 +232,15 @@ impl Salvager<'_> {
         }
         for (from, to) in log.unverified {
             self.report.notes.push(format!(
-                "entries {from} to {to} of session {id} could not be verified, since what came \
-                 before them is lost"
+                "entries {from} to {to} of session {id} could not be verified, because the entries \
+                 before them are lost"
             ));
         }
         self.report.sessions += 1;
     }
 }
 
-/// The same entry after another; its content is untouched.
+/// Re-chains an entry after another one; its content is unchanged.
 fn rechain(before: &Digest, stored: StoredEntry, entry: &Entry) -> StoredEntry {
     let hash = match &entry.body {
         Body::Erased(tombstone) => tombstone.payload,
@@ -250,15 +256,15 @@ fn rechain(before: &Digest, stored: StoredEntry, entry: &Entry) -> StoredEntry {
     )
 }
 
-/// What stands for an entry that is lost.
+/// Makes the placeholder of a lost entry.
 fn lost_placeholder(
-    birth: &SessionHeader,
+    header: &SessionHeader,
     seq: Seq,
     at: Timestamp,
     before: &Digest,
 ) -> StoredEntry {
     let number = seq.0.to_le_bytes();
-    let id = EntryId::derive(&[b"lost", birth.id.as_str().as_bytes(), &number]);
+    let id = EntryId::derive(&[b"lost", header.id.as_str().as_bytes(), &number]);
     let hash = Digest::of(LOST_PAYLOAD.as_bytes());
     StoredEntry::from_payload(before, seq, id, at, LOST_PAYLOAD.to_owned(), &hash)
 }

@@ -1,8 +1,8 @@
-//! Recognising rows, page by page, without asking any tree where they belong.
+//! Finds the rows of a damaged store file page by page, without using the B-trees.
 //!
-//! Only pages that hold rows are looked into, never what is inside values: a page
-//! into which a value overflows does not start like one that holds rows, so nothing
-//! that was attached or said can pass for a row.
+//! Only pages that hold rows are inspected, never the inside of values: a page into which a
+//! value overflows does not start like one that holds rows, so no stored text or attachment can
+//! be mistaken for a row.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -13,23 +13,23 @@ use super::page_reader::PageReader;
 use super::record_format::{RawRow, RecordHeader};
 use super::row_decode::{SessionRow, decode_session, decode_token};
 
-// The columns of each table and index, by the letters of `Header::is`.
+// The columns of each table and index, in the letters of `RecordHeader::matches_shape`.
 const ENTRY_SHAPE: &str = "-iiII@i#t";
 const SESSION_SHAPE: &str = "-itTTiIii#iiiiTTiItTtTtTTTTTTTt";
 const BLOB_SHAPE: &str = "-i#b";
-/// `birth`, `standing` and `owner` alike.
+/// The shape of the tables `birth` (session headers), `standing` (session states) and `owner`.
 const NUMBER_AND_TEXT: &str = "-t";
-/// `inherits` and its index alike, and `session_trash`.
+/// The shape of `inherits` and its index, and of `session_trash`.
 const THREE_NUMBERS: &str = "iii";
 const PROJECT_SHAPE: &str = "itt";
 const OWNER_INDEX_SHAPE: &str = "ti";
 const ENTRY_INDEX_SHAPE: &str = "@iii";
 const TOKEN_SHAPE: &str = "t#ttTiII";
 
-/// Where a row is.
+/// The location of a row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct RowLocation {
-    /// What it is found by: an entry's session and number, or another row's number.
+    /// What it is looked up by: an entry's session and number, or another row's id.
     pub(super) key: (i64, u64),
     pub(super) page: u32,
     pub(super) cell: u16,
@@ -37,29 +37,30 @@ pub(super) struct RowLocation {
     rows_on_page: u16,
 }
 
-/// Everything recognised in a file.
+/// Everything found in a file.
 #[derive(Debug, Default)]
 pub(super) struct ScanResult {
-    /// Entries, by session and number; several places for one where copies linger.
+    /// Entries, by session and number; several locations per entry where stale copies remain.
     pub(super) entries: Vec<RowLocation>,
     pub(super) sessions: BTreeMap<i64, SessionRow>,
     pub(super) headers: BTreeMap<i64, SessionHeader>,
     pub(super) owners: BTreeMap<i64, Owner>,
-    /// Which stretches a session may share: up to which entry, and of which session.
+    /// The ranges a session may inherit: up to which entry, and from which session.
     pub(super) inherited: BTreeMap<i64, BTreeMap<u64, i64>>,
     pub(super) projects: BTreeMap<(i64, ProjectId), Project>,
     pub(super) blobs: Vec<RowLocation>,
-    /// Tokens, by their ids.
+    /// Tokens, by id.
     pub(super) tokens: BTreeMap<String, ApiToken>,
-    /// The last entry that the index of ids knows of each session.
+    /// The last entry of each session according to the id index.
     pub(super) last_indexed: HashMap<i64, u64>,
-    /// Where the index of ids has each entry; none where it has several of one id.
+    /// The position of each entry according to the id index; `None` where an id occurs more
+    /// than once.
     indexed_positions: HashMap<[u8; 16], Option<(i64, u64)>>,
     /// The id of each of `entries`.
     ids: Vec<[u8; 16]>,
 }
 
-/// Looks at every page there is.
+/// Scans every page.
 pub(super) fn scan(pages: &mut PageReader) -> ScanResult {
     let mut found = ScanResult::default();
     let mut owners_by_index = BTreeMap::new();
@@ -84,17 +85,17 @@ pub(super) fn scan(pages: &mut PageReader) -> ScanResult {
     for (pk, owner) in owners_by_index {
         found.owners.entry(pk).or_insert(owner);
     }
-    // A row whose numbers were damaged would be taken for an entry of somebody else's; the
-    // index knows better.
-    for (place, id) in found.entries.iter_mut().zip(std::mem::take(&mut found.ids)) {
+    // A row whose numbers were damaged would be taken for another session's entry; the index
+    // has the right ones.
+    for (location, id) in found.entries.iter_mut().zip(std::mem::take(&mut found.ids)) {
         if let Some(Some(key)) = found.indexed_positions.get(&id) {
-            place.key = *key;
+            location.key = *key;
         }
     }
     found.indexed_positions = HashMap::new();
     found
         .entries
-        .sort_by_key(|place| (place.key, std::cmp::Reverse(place.rows_on_page)));
+        .sort_by_key(|location| (location.key, std::cmp::Reverse(location.rows_on_page)));
     found
 }
 
@@ -113,7 +114,7 @@ fn row_headers(page: &[u8], leaf: &RowPage) -> Vec<RowHeader> {
     }
 }
 
-/// How many rows of ours a page has.
+/// Counts the rows of store tables on a page.
 pub(super) fn count_rows(page: &[u8], number: u32) -> usize {
     RowPage::parse(page, number)
         .filter(|leaf| leaf.kind == PageKind::Table)
@@ -139,10 +140,11 @@ fn is_index_row(header: &RecordHeader) -> bool {
     .any(|shape| header.matches_shape(shape, false))
 }
 
-/// The most rows that stand in order. A row that sticks out has a damaged number, and
-/// would be taken for an entry of somebody else's.
+/// Returns the longest ascending run of rows. A row out of order has a damaged number, and
+/// would be taken for another session's entry.
 fn longest_ascending(rows: Vec<RowHeader>) -> Vec<RowHeader> {
-    // For each length, the row with the least number that ends an ascent so long.
+    // For each length, the row with the smallest number that ends an ascending run of that
+    // length.
     let mut ends: Vec<usize> = Vec::new();
     let mut before = vec![None; rows.len()];
     for (index, (_, cell, _)) in rows.iter().enumerate() {
@@ -175,7 +177,7 @@ fn scan_table_page(
     let company = u16::try_from(heads.len()).unwrap_or(u16::MAX);
     let mut texts = Vec::new();
     for (at, cell, header) in heads {
-        let place = RowLocation {
+        let location = RowLocation {
             key: (cell.key, 0),
             page: number,
             cell: at,
@@ -194,11 +196,11 @@ fn scan_table_page(
                 found.ids.push(id);
                 found.entries.push(RowLocation {
                     key: (session, seq),
-                    ..place
+                    ..location
                 });
             }
         } else if header.matches_shape(BLOB_SHAPE, true) {
-            found.blobs.push(place);
+            found.blobs.push(location);
         } else {
             let is_session = header.matches_shape(SESSION_SHAPE, true);
             let row = pages.read_full_row(number, &cell, header);
@@ -209,7 +211,7 @@ fn scan_table_page(
             }
         }
     }
-    // One page is of one table, and neither births nor what stands begin otherwise.
+    // A page belongs to one table, and headers and states always begin like this.
     let owners = texts
         .iter()
         .any(|row| row.text(1).is_some_and(|text| !text.starts_with('{')));
@@ -221,8 +223,8 @@ fn scan_table_page(
             if let Ok(owner) = text.parse() {
                 found.owners.insert(row.key, owner);
             }
-        } else if let Ok(birth) = serde_json::from_str(text) {
-            found.headers.insert(row.key, birth);
+        } else if let Ok(header) = serde_json::from_str(text) {
+            found.headers.insert(row.key, header);
         }
     }
 }
@@ -231,7 +233,7 @@ fn add_session(row: &RawRow, found: &mut ScanResult) {
     let Some(new) = decode_session(row) else {
         return;
     };
-    // Of several copies: removal is for good, and heads only grow.
+    // Of several copies: removal is permanent, and heads only grow.
     let rank = |row: &SessionRow| (row.gone, row.head);
     let kept = found.sessions.entry(row.key).or_insert_with(|| new.clone());
     if rank(&new) > rank(kept) {
@@ -244,8 +246,8 @@ fn add_index_row(row: &RawRow, found: &mut ScanResult, owners: &mut BTreeMap<i64
         if let (Some(one), Some(upto), Some(two)) =
             (row.integer(0), read_count(row, 1), row.integer(2))
         {
-            // A fork is made after what it shares, so its number is the greater,
-            // whichever of the two trees this is from.
+            // A fork is created after what it shares, so its row id is the greater, whichever
+            // of the two B-trees this is from.
             let (base, session) = (one.min(two), one.max(two));
             if base > 0 && base < session && upto > 0 && u32::try_from(upto).is_ok() {
                 found
@@ -277,9 +279,9 @@ fn add_index_row(row: &RawRow, found: &mut ScanResult, owners: &mut BTreeMap<i64
         let tail = found.last_indexed.entry(session).or_default();
         *tail = (*tail).max(seq);
         if let Some(id) = row.blob(0).and_then(|id| id.try_into().ok()) {
-            let place = (session, seq);
-            let known = found.indexed_positions.entry(id).or_insert(Some(place));
-            known.take_if(|known| *known != place);
+            let location = (session, seq);
+            let known = found.indexed_positions.entry(id).or_insert(Some(location));
+            known.take_if(|known| *known != location);
         }
     }
 }

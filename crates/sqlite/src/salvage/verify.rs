@@ -1,4 +1,4 @@
-//! Whether an entry that was found is what was appended.
+//! Verifies that an entry found in the file is the one that was appended.
 
 use throughline_model::{Digest, Entry, Seq, StoredEntry};
 use throughline_store::MAX_ENTRY_BYTES;
@@ -8,29 +8,29 @@ use super::row_decode::EntryRow;
 use super::salvager::{SalvagedLog, Salvager};
 use super::scan::RowLocation;
 
-/// How much of something that cannot be trusted is shown.
+/// How many bytes of untrusted content are shown.
 const MAX_SHOWN_BYTES: usize = 16 * 1024;
 
-/// What became of one entry.
+/// The result of verifying one entry.
 pub(super) enum Verdict {
-    /// It follows from the one before.
+    /// Its digest follows from the previous entry.
     Verified(StoredEntry, Entry),
-    /// It reads well, but what came before is not known.
+    /// It is readable, but the previous entry is unknown.
     Unverified(StoredEntry, Entry),
-    /// It is there and cannot be trusted.
+    /// It was found but cannot be trusted.
     Damaged(Option<Digest>, &'static str),
     Missing,
 }
 
 impl Salvager<'_> {
-    /// Finds the copy of an entry that follows from what came before, or else the best.
+    /// Picks the copy of an entry that follows from the previous one, or else the best one.
     pub(super) fn verify_entry(&mut self, base: i64, seq: Seq, log: &SalvagedLog<'_>) -> Verdict {
         let mut copies: Vec<EntryRow> =
             locations_at(entry_locations(self.found, base), (base, seq.0))
                 .iter()
-                .filter_map(|place| place.read_entry(self.pages))
+                .filter_map(|location| location.read_entry(self.pages))
                 .collect();
-        // What was erased stays erased, though an older copy verifies as well.
+        // Erased content stays erased, although an older copy verifies too.
         copies.sort_by_key(|copy| {
             !copy
                 .payload
@@ -49,18 +49,18 @@ impl Salvager<'_> {
         }
         match (digest, readable.into_iter().next()) {
             (None, _) => Verdict::Missing,
-            (digest, None) => Verdict::Damaged(digest, "there, but not readable"),
+            (digest, None) => Verdict::Damaged(digest, "found, but not readable"),
             (_, Some((stored, entry))) if !log.previous_verified => {
                 Verdict::Unverified(stored, entry)
             }
             (_, Some((stored, _))) => {
                 self.note_mismatch(log.planned, &stored);
-                Verdict::Damaged(Some(stored.digest), "there, but not what was appended")
+                Verdict::Damaged(Some(stored.digest), "found, but not what was appended")
             }
         }
     }
 
-    /// Shows what was found in the place of an entry, since it is not brought over.
+    /// Notes the content that was found in place of an entry, since it is not salvaged.
     fn note_mismatch(&mut self, planned: &PlannedSession, stored: &StoredEntry) {
         let mut end = stored.payload.len().min(MAX_SHOWN_BYTES);
         while !stored.payload.is_char_boundary(end) {
@@ -68,12 +68,12 @@ impl Salvager<'_> {
         }
         let more = match stored.payload.len() - end {
             0 => String::new(),
-            bytes => format!(" … and {bytes} bytes more"),
+            bytes => format!(" … and {bytes} more bytes"),
         };
         self.report.notes.push(format!(
             "entry {} of session {} does not match its digest; it reads: {}{more}",
             stored.seq,
-            planned.birth.id,
+            planned.header.id,
             &stored.payload[..end],
         ));
     }
@@ -95,9 +95,9 @@ fn decode_row(copy: EntryRow) -> Option<(StoredEntry, Entry)> {
     Some((stored, entry))
 }
 
-/// The places of one position.
-fn locations_at(places: &[RowLocation], key: (i64, u64)) -> &[RowLocation] {
-    let start = places.partition_point(|place| place.key < key);
-    let end = places.partition_point(|place| place.key <= key);
-    &places[start..end]
+/// Returns the locations that have this key.
+fn locations_at(locations: &[RowLocation], key: (i64, u64)) -> &[RowLocation] {
+    let start = locations.partition_point(|location| location.key < key);
+    let end = locations.partition_point(|location| location.key <= key);
+    &locations[start..end]
 }

@@ -1,11 +1,11 @@
-//! The write-ahead log beside the file: which of its pages count.
+//! Reads the write-ahead log beside a damaged file and decides which of its frames are valid.
 //!
-//! A frame counts if it and all before it are of this generation and add up, and a
-//! commit follows: exactly the frames that the database itself would recover.
+//! A frame is valid if it and all before it are of the current generation with correct
+//! checksums, and a commit follows: exactly the frames that SQLite would recover.
 //!
-//! Where the main file is lost there may be more to recover. A log that is started anew is
-//! overwritten from its beginning, so that its end still has frames of earlier generations,
-//! whose pages were in the main file. They are used for pages that are nowhere else.
+//! If the main file is lost there may be more to recover. A restarted log is overwritten from
+//! its beginning, so its end still has frames of earlier generations, whose pages were in the
+//! main file. They are used for pages that exist nowhere else.
 
 use std::collections::HashMap;
 use std::fs::File;
@@ -16,22 +16,22 @@ use super::page_format::read_u32_be;
 const HEADER: usize = 32;
 const FRAME_HEADER: usize = 24;
 const VERSION: u32 = 3_007_000;
-/// The last bit says in which order the bytes of a sum are taken.
+/// The last bit gives the byte order of the checksums.
 const MAGIC: u32 = 0x377f_0682;
 
-/// The pages of a write-ahead log that count.
+/// The valid pages of a write-ahead log.
 #[derive(Debug)]
 pub(super) struct WalReader {
     file: File,
-    /// How large its pages are.
+    /// The page size in bytes.
     pub(super) page_size: usize,
-    /// Where in the file the newest version of each page is.
+    /// The file offset of the newest version of each page.
     frames: HashMap<u32, u64>,
-    /// Whether something followed the last frame that counts.
+    /// Whether anything follows the last valid frame.
     pub(super) has_discarded_frames: bool,
-    /// How many pages the database had after the last commit.
+    /// The number of pages in the database after the last commit.
     database_pages: u32,
-    /// Where the first frame is that does not count.
+    /// The offset of the first invalid frame.
     valid_end: u64,
 }
 
@@ -40,12 +40,12 @@ struct OldFrame {
     page: u32,
     is_commit: bool,
     salt: [u8; 8],
-    /// The running sum up to and including it, as it says itself.
+    /// The running checksum up to and including this frame, as stored in it.
     checksum: (u32, u32),
 }
 
 impl WalReader {
-    /// Reads a log; none if its header cannot be trusted.
+    /// Reads a log; `None` if its header cannot be trusted.
     pub(super) fn open(file: File) -> std::io::Result<Option<Self>> {
         let mut reader = BufReader::with_capacity(1 << 16, &file);
         let mut header = [0; HEADER];
@@ -80,7 +80,7 @@ impl WalReader {
             let word = |at| read_u32_be(&frame, at).unwrap_or(0);
             let (page, commit) = (word(0), word(4));
             if frame[8..16] != *salt {
-                // Left from before the log was last started anew.
+                // Left over from before the log was last restarted.
                 break;
             }
             sum = self::checksum(big_endian, sum, &frame[..8]);
@@ -106,15 +106,15 @@ impl WalReader {
         }))
     }
 
-    /// Whether every page of the database is in the log.
+    /// Whether the log has every page of the database.
     pub(super) fn is_complete(&self) -> bool {
         self.database_pages > 0 && (1..=self.database_pages).all(|page| self.has_page(page))
     }
 
     /// Adds the pages that only frames of earlier generations have.
     ///
-    /// The newest generation comes first in the file. What a frame is preceded by is known
-    /// but for the first of each generation, so that the others are checked by their sums.
+    /// The newest generation comes first in the file. Each frame's checksum builds on the one
+    /// before it, so all but the first frame of a generation can be verified.
     pub(super) fn add_earlier_generations(&mut self) -> std::io::Result<()> {
         self.file.seek(SeekFrom::Start(self.valid_end))?;
         let mut reader = BufReader::with_capacity(1 << 16, &self.file);
@@ -128,8 +128,8 @@ impl WalReader {
             let follows = before.as_ref().is_some_and(|one| one.salt == found.salt);
             if !follows {
                 pending.clear();
-                for (page, place) in generation.drain() {
-                    self.frames.entry(page).or_insert(place);
+                for (page, offset) in generation.drain() {
+                    self.frames.entry(page).or_insert(offset);
                 }
             }
             if found.page == 0 || (follows && !found.has_valid_checksum(before.as_ref(), &frame)) {
@@ -142,13 +142,13 @@ impl WalReader {
             before = Some(found);
             at += frame.len() as u64;
         }
-        for (page, place) in generation {
-            self.frames.entry(page).or_insert(place);
+        for (page, offset) in generation {
+            self.frames.entry(page).or_insert(offset);
         }
         Ok(())
     }
 
-    /// The numbers of the pages it has, in no order.
+    /// Returns the numbers of the pages it has, unordered.
     pub(super) fn page_numbers(&self) -> impl Iterator<Item = u32> {
         self.frames.keys().copied()
     }
@@ -157,7 +157,7 @@ impl WalReader {
         self.frames.contains_key(&number)
     }
 
-    /// Reads a page, if it is here.
+    /// Reads a page; returns whether it is in the log.
     pub(super) fn read_page(&mut self, number: u32, into: &mut [u8]) -> std::io::Result<bool> {
         let Some(at) = self.frames.get(&number) else {
             return Ok(false);
@@ -180,7 +180,7 @@ impl OldFrame {
         }
     }
 
-    /// Whether its sum is right, in either order of bytes.
+    /// Whether its checksum is right, in either byte order.
     fn has_valid_checksum(&self, before: Option<&Self>, frame: &[u8]) -> bool {
         before.is_some_and(|before| {
             [false, true].into_iter().any(|big_endian| {
@@ -191,7 +191,7 @@ impl OldFrame {
     }
 }
 
-/// Reads until the buffer is full or there is no more; answers how much there was.
+/// Reads until the buffer is full or the input ends; returns how much was read.
 pub(super) fn read_up_to(from: &mut impl Read, into: &mut [u8]) -> std::io::Result<usize> {
     let mut got = 0;
     while got < into.len() {
@@ -205,7 +205,7 @@ pub(super) fn read_up_to(from: &mut impl Read, into: &mut [u8]) -> std::io::Resu
     Ok(got)
 }
 
-/// The log's running sum, which covers everything before.
+/// Computes the log's running checksum, which covers everything before.
 fn checksum(big_endian: bool, start: (u32, u32), bytes: &[u8]) -> (u32, u32) {
     let word = |four: &[u8]| match <[u8; 4]>::try_from(four) {
         Ok(four) if big_endian => u32::from_be_bytes(four),

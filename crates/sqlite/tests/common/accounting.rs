@@ -1,4 +1,4 @@
-//! What a salvage must account for.
+//! Checks that a salvage accounts for every entry.
 
 use throughline_model::{Body, Seq};
 use throughline_sqlite::SalvageReport;
@@ -7,13 +7,13 @@ use throughline_store::Store;
 use super::logs;
 use super::sample::Logs;
 
-/// Every entry of the original is there as it was, or is said to be lost.
+/// Asserts that every entry of the original is present unchanged or reported as lost.
 pub(crate) async fn assert_all_accounted_for(
     original: &Logs,
     into: &dyn Store,
     salvaged: &SalvageReport,
 ) {
-    let kept = logs(into).await.unwrap();
+    let salvaged_logs = logs(into).await.unwrap();
     let mut different = 0;
     for ((owner, id), original) in original {
         let lost = |seq: Seq| {
@@ -24,27 +24,28 @@ pub(crate) async fn assert_all_accounted_for(
                     && loss.entries.iter().any(|(a, z)| (*a..=*z).contains(&seq))
             })
         };
-        let Some(kept) = kept.get(&(owner.clone(), id.clone())) else {
-            // Its name is lost with its row, which is told.
-            assert!(!salvaged.notes.is_empty(), "{owner} {id} is nowhere");
+        let Some(salvaged_log) = salvaged_logs.get(&(owner.clone(), id.clone())) else {
+            // Its name is lost with its row, which is noted.
+            assert!(!salvaged.notes.is_empty(), "{owner} {id} is missing");
             continue;
         };
         for entry in original {
-            let same = kept.iter().find(|kept| kept.seq == entry.seq);
-            let is_lost = same.is_none_or(|kept| kept.decode().unwrap().body == Body::Lost);
-            // Unless the row is lost that said how many there were, which is told.
+            let same = salvaged_log.iter().find(|found| found.seq == entry.seq);
+            let is_lost = same.is_none_or(|found| found.decode().unwrap().body == Body::Lost);
+            // Unless the row with the number of entries is lost, which is noted.
             let named = format!("session {id} is lost");
             let row_lost = salvaged.notes.iter().any(|note| note.contains(&named));
-            let told = lost(entry.seq) || row_lost;
+            let reported = lost(entry.seq) || row_lost;
             assert!(
-                !is_lost || told,
-                "{owner} {id} {} is gone unsaid",
+                !is_lost || reported,
+                "{owner} {id} {} was lost without a report",
                 entry.seq
             );
             match same {
-                Some(kept) if !is_lost => {
-                    let as_it_was =
-                        kept.payload == entry.payload && kept.id == entry.id && kept.at == entry.at;
+                Some(found) if !is_lost => {
+                    let as_it_was = found.payload == entry.payload
+                        && found.id == entry.id
+                        && found.at == entry.at;
                     different += u64::from(!as_it_was);
                 }
                 _ => {}

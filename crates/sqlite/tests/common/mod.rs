@@ -1,4 +1,4 @@
-//! What the tests of faults share: stores with something in them, and chance that repeats.
+//! Helpers shared by the fault tests: filled stores and a seeded random generator.
 
 #![allow(dead_code, unused_imports, reason = "each test uses some of it")]
 
@@ -23,7 +23,7 @@ pub(crate) fn open(path: &Path) -> SqliteStore {
     SqliteStore::open(path, Options::default()).expect("the store opens")
 }
 
-/// A session with so many entries of about so many bytes.
+/// Creates a session with `count` entries of about that many bytes.
 pub(crate) async fn fill_session(
     store: &SqliteStore,
     id: &str,
@@ -41,25 +41,25 @@ pub(crate) async fn fill_session(
     to
 }
 
-/// The logs of all sessions in use, by owner and id.
+/// Returns the logs of all live sessions, by owner and id.
 pub(crate) async fn logs(
     store: &dyn Store,
 ) -> Result<BTreeMap<(String, SessionId), Vec<StoredEntry>>, StoreError> {
     let mut logs = BTreeMap::new();
     for owner in store.owners().await? {
-        let cards = store
+        let infos = store
             .list(&owner, &SessionFilter::default(), None, 10_000)
             .await?
             .items;
-        for card in cards {
-            let log = read_log(store, &owner.session(&card.id)).await?;
-            logs.insert((owner.to_string(), card.id), log);
+        for info in infos {
+            let log = read_log(store, &owner.session(&info.id)).await?;
+            logs.insert((owner.to_string(), info.id), log);
         }
     }
     Ok(logs)
 }
 
-/// How many sessions are in the trash.
+/// A filter for the sessions in the trash.
 pub(crate) fn trash_filter() -> SessionFilter {
     SessionFilter {
         scope: SessionScope::Trash,
@@ -75,12 +75,12 @@ pub(crate) async fn findings(store: &dyn Store) -> Vec<Finding> {
     check(store).await.findings
 }
 
-/// Chance that is the same each time.
+/// A random generator with a fixed seed.
 pub(crate) struct SeededRng(pub(crate) u64);
 
 impl SeededRng {
     pub(crate) fn below(&mut self, limit: u64) -> u64 {
-        // The usual mixing of a counter.
+        // splitmix64.
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut mixed = self.0;
         mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);

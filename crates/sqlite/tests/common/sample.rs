@@ -1,4 +1,4 @@
-//! A store with a little of everything, in one file.
+//! A sample store with every kind of data, in one file.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -21,14 +21,14 @@ pub(crate) fn other_owner() -> Owner {
     "telegram:77".parse().unwrap()
 }
 
-/// A store with a little of everything.
+/// Creates a store with every kind of data.
 pub(crate) async fn create_sample_store(path: &Path) -> SqliteStore {
     let store = open(path);
     fill_session(&store, "plain", 120, 200).await;
     fill_session(&store, "long", 7, 9_000).await;
     let origin = fill_session(&store, "origin", 30, 100).await;
 
-    // Forks of forks, one inside what is inherited, and one whose origin is removed.
+    // Forks of forks, one inside the inherited part, and one whose origin is removed.
     for (of, fork, at) in [
         ("origin", "fork", 20),
         ("fork", "deep", 23),
@@ -62,11 +62,11 @@ pub(crate) async fn create_sample_store(path: &Path) -> SqliteStore {
     store.trash(&removed, at(50)).await.unwrap();
     store.remove(&removed).await.unwrap();
 
-    // A key that one session in use and one in the trash have.
+    // A key that a live session and a trashed one have.
     for (id, trashed) in [("first", true), ("second", false)] {
-        let mut birth = header(id);
-        birth.key = Some("telegram:123".parse().unwrap());
-        store.create(&Owner::local(), birth).await.unwrap();
+        let mut keyed = header(id);
+        keyed.key = Some("telegram:123".parse().unwrap());
+        store.create(&Owner::local(), keyed).await.unwrap();
         append(&store, &session(id), named_entry(id, id)).await;
         if trashed {
             store.trash(&session(id), at(60)).await.unwrap();
@@ -119,10 +119,10 @@ fn attachment(blob: Digest) -> Attachment {
 
 pub(crate) type Logs = BTreeMap<(String, SessionId), Vec<StoredEntry>>;
 
-/// The bytes of such a store in one file, and what is in it.
+/// Returns the bytes of a sample store and its logs.
 pub(crate) fn sample_store() -> &'static (Vec<u8>, Logs) {
     static SAMPLE: OnceLock<(Vec<u8>, Logs)> = OnceLock::new();
-    // In a thread of its own, since whoever asks first may be running a test already.
+    // In a separate thread, since the first caller may already be inside a runtime.
     let make_it = || {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("sessions.db");
@@ -149,7 +149,7 @@ pub(crate) async fn run_salvage(path: &Path, into: &dyn Store) -> SalvageReport 
     salvaged.expect("salvaged")
 }
 
-/// The ids of entries.
+/// Returns the ids of entries.
 pub(crate) fn entry_ids(logs: &Logs) -> BTreeSet<EntryId> {
     logs.values().flatten().map(|entry| entry.id).collect()
 }

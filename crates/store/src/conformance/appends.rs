@@ -1,4 +1,4 @@
-//! Appending: numbering, atomicity, conflicts, repeats.
+//! Conformance cases for appends: numbering, atomicity, conflicts, repeats.
 
 use throughline_model::{Body, GENESIS, Json, Message, Role, Seq, fold};
 
@@ -8,7 +8,7 @@ use super::{
 };
 use crate::{Append, AppendKind, ErrorKind, Expect, OnConflict, ReadRange, Store, StoreError};
 
-/// The first thing said is entry 1.
+/// The first entry is number 1.
 pub async fn first_entry_is_number_one<S: Store>(store: &S) {
     let session = session_with(store, "s", &[]).await;
     assert_eq!(store.record(&session).await.unwrap().info.head, Seq::ZERO);
@@ -19,7 +19,7 @@ pub async fn first_entry_is_number_one<S: Store>(store: &S) {
     assert_eq!(appended.kind, AppendKind::Appended);
 }
 
-/// Entries are numbered densely.
+/// Sequence numbers have no gaps.
 pub async fn numbers_have_no_gaps<S: Store>(store: &S) {
     let session = session_with(store, "s", &["1", "2"]).await;
     let three = store
@@ -34,7 +34,7 @@ pub async fn numbers_have_no_gaps<S: Store>(store: &S) {
     assert_eq!(read_texts(store, &session).await, ["1", "2", "3", "4", "5"]);
 }
 
-/// If one entry of an append cannot be, none is.
+/// If one entry of an append is invalid, none is stored.
 pub async fn an_append_is_all_or_nothing<S: Store>(store: &S) {
     let session = session_with(store, "s", &["1"]).await;
     let mut picture = Message::text(Role::User, "look");
@@ -59,7 +59,7 @@ pub async fn an_append_is_all_or_nothing<S: Store>(store: &S) {
     assert_eq!(store.record(&session).await.unwrap().info.messages, 1);
 }
 
-/// A writer that did not see the last entry is refused, and told the head.
+/// A writer with an outdated head is rejected, and the error contains the current head.
 pub async fn a_stale_head_is_refused<S: Store>(store: &S) {
     let session = session_with(store, "s", &["one"]).await;
     append(store, &session, "two").await;
@@ -79,8 +79,8 @@ pub async fn a_stale_head_is_refused<S: Store>(store: &S) {
     assert_eq!(read_texts(store, &session).await, ["one", "two"]);
 }
 
-/// Nobody can expect an entry that does not exist.
-pub async fn a_head_of_the_future_is_refused<S: Store>(store: &S) {
+/// An expected head beyond the end is rejected.
+pub async fn a_head_beyond_the_end_is_refused<S: Store>(store: &S) {
     let session = session_with(store, "s", &["one"]).await;
     for on_conflict in [OnConflict::Reject, OnConflict::Rebase] {
         let early = Append {
@@ -92,7 +92,7 @@ pub async fn a_head_of_the_future_is_refused<S: Store>(store: &S) {
     assert_eq!(read_texts(store, &session).await, ["one"]);
 }
 
-/// A rebase keeps both writers' words and says so.
+/// A rebase stores the entries of both writers and marks the later ones.
 pub async fn a_rebase_is_appended_and_marked<S: Store>(store: &S) {
     let session = session_with(store, "s", &["one", "two"]).await;
     let late = Append {
@@ -124,7 +124,7 @@ fn append_or_fork(head: u64, text: &str) -> Append {
     }
 }
 
-/// Late words can become a fork at the head their writer believed in.
+/// A conflicting append can become a fork at the expected head.
 pub async fn a_conflict_can_become_a_fork<S: Store>(store: &S) {
     let session = session_with(store, "s", &["one", "two"]).await;
 
@@ -141,7 +141,7 @@ pub async fn a_conflict_can_become_a_fork<S: Store>(store: &S) {
     assert_eq!(read_texts(store, &fork).await, ["one", "late"]);
 }
 
-/// A retry of an append that became a fork answers with that fork.
+/// Retrying an append that became a fork returns that fork.
 pub async fn a_retried_fork_finds_the_first<S: Store>(store: &S) {
     let session = session_with(store, "s", &["one", "two"]).await;
     let late = append_or_fork(1, "late");
@@ -156,7 +156,8 @@ pub async fn a_retried_fork_finds_the_first<S: Store>(store: &S) {
     );
 }
 
-/// The same entry ids again change nothing and get the same answer.
+/// Repeating an append with the same entry ids has no effect and returns the same
+/// result.
 pub async fn a_repeated_append_changes_nothing<S: Store>(store: &S) {
     let session = session_with(store, "s", &["one"]).await;
     let two = Append {
@@ -172,7 +173,7 @@ pub async fn a_repeated_append_changes_nothing<S: Store>(store: &S) {
     assert_eq!(read_texts(store, &session).await, ["one", "2", "3"]);
 }
 
-/// However much came in between.
+/// A repeat is recognized whatever was appended in between.
 pub async fn a_repeat_is_known_however_far_the_session_moved<S: Store>(store: &S) {
     let session = session_with(store, "s", &[]).await;
     let early = Append::unconditional(vec![user_entry("early")]);
@@ -190,7 +191,7 @@ pub async fn a_repeat_is_known_however_far_the_session_moved<S: Store>(store: &S
     assert_eq!(store.record(&session).await.unwrap().info.head, Seq(51));
 }
 
-/// A known id among new ones is neither a repeat nor an append.
+/// A known id among new ones is rejected.
 pub async fn a_reused_id_is_refused<S: Store>(store: &S) {
     let session = session_with(store, "s", &[]).await;
     let known = user_entry("known");
@@ -209,7 +210,7 @@ pub async fn a_reused_id_is_refused<S: Store>(store: &S) {
     assert_eq!(read_texts(store, &session).await, ["known"]);
 }
 
-/// Two entries of one append cannot have one id.
+/// Two entries of one append cannot have the same id.
 pub async fn an_id_may_not_come_twice_in_one_append<S: Store>(store: &S) {
     let session = session_with(store, "s", &[]).await;
     let one = user_entry("x");
@@ -220,7 +221,7 @@ pub async fn an_id_may_not_come_twice_in_one_append<S: Store>(store: &S) {
     assert!(read_texts(store, &session).await.is_empty());
 }
 
-/// Nothing is not something to append.
+/// An append without entries is rejected.
 pub async fn an_empty_append_is_refused<S: Store>(store: &S) {
     let session = session_with(store, "s", &[]).await;
     let nothing = store
@@ -229,7 +230,7 @@ pub async fn an_empty_append_is_refused<S: Store>(store: &S) {
     assert_eq!(nothing.unwrap_err().kind(), ErrorKind::Invalid);
 }
 
-/// Appending makes no session.
+/// An append does not create a session.
 pub async fn an_append_to_no_session_is_refused<S: Store>(store: &S) {
     let nowhere = owner().session(&session_id("nowhere"));
     let refused = store
@@ -239,7 +240,7 @@ pub async fn an_append_to_no_session_is_refused<S: Store>(store: &S) {
     assert!(store.record(&nowhere).await.is_err());
 }
 
-/// What is kept beside the log is what follows from it.
+/// The stored record equals the fold of the log.
 pub async fn the_record_is_the_fold<S: Store>(store: &S) {
     let session = session_with(store, "s", &["hello"]).await;
     let bodies = vec![
@@ -271,12 +272,15 @@ pub async fn the_record_is_the_fold<S: Store>(store: &S) {
         .read(&session, ReadRange::starting_at(Seq(1), 100))
         .await
         .unwrap();
-    let birth = store.header(&session).await.unwrap();
+    let session_header = store.header(&session).await.unwrap();
 
-    assert_eq!(store.record(&session).await.unwrap(), fold(&birth, &log));
+    assert_eq!(
+        store.record(&session).await.unwrap(),
+        fold(&session_header, &log)
+    );
 }
 
-/// Each entry's digest covers the one before.
+/// Each entry's digest covers the previous one.
 pub async fn digests_chain<S: Store>(store: &S) {
     let session = session_with(store, "s", &["a", "b", "c"]).await;
     let mut previous = GENESIS;
@@ -291,7 +295,7 @@ pub async fn digests_chain<S: Store>(store: &S) {
     assert_eq!(store.record(&session).await.unwrap().info.digest, previous);
 }
 
-/// Appends that arrive together all land, each once.
+/// Concurrent appends are all stored, each once.
 pub async fn concurrent_appends_all_land<S: Store>(store: &S) {
     let session = session_with(store, "s", &[]).await;
     let texts_in: Vec<String> = (0..100).map(|n| format!("{n}")).collect();
@@ -305,12 +309,12 @@ pub async fn concurrent_appends_all_land<S: Store>(store: &S) {
     }
     seqs.sort_unstable();
     assert_eq!(seqs, (1..=100).collect::<Vec<_>>());
-    let mut said = read_texts(store, &session).await;
-    said.sort_by_key(|text| text.parse::<u32>().unwrap());
-    assert_eq!(said, texts_in);
+    let mut stored = read_texts(store, &session).await;
+    stored.sort_by_key(|text| text.parse::<u32>().unwrap());
+    assert_eq!(stored, texts_in);
 }
 
-/// Polls all of them together.
+/// Polls all futures concurrently.
 async fn join_all<F: Future>(futures: Vec<F>) -> Vec<F::Output> {
     let mut futures: Vec<_> = futures.into_iter().map(|f| (Box::pin(f), None)).collect();
     std::future::poll_fn(move |context| {
@@ -331,7 +335,7 @@ async fn join_all<F: Future>(futures: Vec<F>) -> Vec<F::Output> {
     .await
 }
 
-/// Of many writers that saw one head, exactly one appends after it.
+/// Of many writers that expect the same head, exactly one succeeds.
 pub async fn of_writers_that_expect_one_head_one_wins<S: Store>(store: &S) {
     let session = session_with(store, "s", &["start"]).await;
     let appends = (0..20)
@@ -342,7 +346,7 @@ pub async fn of_writers_that_expect_one_head_one_wins<S: Store>(store: &S) {
     assert_eq!(read_texts(store, &session).await, ["start", "mine"]);
 }
 
-/// Whatever text there is comes back as it was.
+/// Any text is returned unchanged.
 pub async fn hostile_text_survives<S: Store>(store: &S) {
     let session = session_with(store, "s", &[]).await;
     let long = "x".repeat(3_000_000);
@@ -361,7 +365,7 @@ pub async fn hostile_text_survives<S: Store>(store: &S) {
     assert_eq!(read_texts(store, &session).await, hostile);
 }
 
-/// What a later version wrote is kept as it is.
+/// Entries of later versions are preserved unchanged.
 pub async fn unknown_kinds_survive<S: Store>(store: &S) {
     let session = session_with(store, "s", &[]).await;
     let payload = r#"{"kind":"levitated","height": 1.50}"#;
@@ -384,8 +388,8 @@ pub async fn unknown_kinds_survive<S: Store>(store: &S) {
     assert_eq!(stored[0].decode().unwrap().body, unknown);
 }
 
-/// A log from elsewhere keeps its digests, in parts and repeatedly.
-pub async fn a_log_is_adopted_as_it_is<S: Store>(store: &S) {
+/// An imported log keeps its digests, also in parts and repeatedly.
+pub async fn an_imported_log_keeps_its_digests<S: Store>(store: &S) {
     let source = session_with(store, "source", &["a", "b", "c", "d"]).await;
     let log = store
         .read_stored(&source, ReadRange::starting_at(Seq(1), 10))
@@ -422,8 +426,8 @@ pub async fn a_log_is_adopted_as_it_is<S: Store>(store: &S) {
     assert_eq!(read_texts(store, &copied).await, ["a", "b", "c", "d"]);
 }
 
-/// A log that differs in the past is refused, and nothing is changed.
-pub async fn a_log_that_went_another_way_is_not_adopted<S: Store>(store: &S) {
+/// A diverged log is rejected, and nothing is changed.
+pub async fn a_diverged_log_is_not_imported<S: Store>(store: &S) {
     let one = session_with(store, "one", &["a", "b"]).await;
     let two = session_with(store, "two", &["a", "x", "y"]).await;
     let log = store
@@ -435,8 +439,8 @@ pub async fn a_log_that_went_another_way_is_not_adopted<S: Store>(store: &S) {
     assert_eq!(read_texts(store, &one).await, ["a", "b"]);
 }
 
-/// A log whose digests do not follow is refused.
-pub async fn a_forged_log_is_not_adopted<S: Store>(store: &S) {
+/// A log with a broken digest chain is rejected.
+pub async fn a_forged_log_is_not_imported<S: Store>(store: &S) {
     let source = session_with(store, "source", &["pay 10"]).await;
     let mut log = store
         .read_stored(&source, ReadRange::starting_at(Seq(1), 10))

@@ -1,4 +1,4 @@
-//! Attachments.
+//! Conformance cases for attachments.
 
 use throughline_model::{Attachment, Block, Digest, Message, Role};
 
@@ -16,8 +16,8 @@ fn picture(blob: Digest) -> Message {
     picture
 }
 
-/// What is put can be had.
-pub async fn bytes_come_back<S: Store>(store: &S) {
+/// Stored bytes are returned unchanged.
+pub async fn stored_bytes_are_returned<S: Store>(store: &S) {
     let bytes: Vec<u8> = (0..=255).cycle().take(300_000).collect();
     let digest = store.put_blob(&owner(), bytes.clone()).await.unwrap();
     assert_eq!(digest, Digest::of(&bytes));
@@ -26,7 +26,7 @@ pub async fn bytes_come_back<S: Store>(store: &S) {
     assert_eq!(none.unwrap_err().kind(), ErrorKind::NotFound);
 }
 
-/// The same bytes are kept once.
+/// The same bytes are stored once.
 pub async fn the_same_bytes_are_one_blob<S: Store>(store: &S) {
     let first = store.put_blob(&owner(), b"png".to_vec()).await.unwrap();
     let again = store.put_blob(&owner(), b"png".to_vec()).await.unwrap();
@@ -35,7 +35,7 @@ pub async fn the_same_bytes_are_one_blob<S: Store>(store: &S) {
     assert!(blobs.is_none_or(|blobs| blobs == 1), "{blobs:?}");
 }
 
-/// An entry cannot name bytes that are not there.
+/// An entry cannot refer to a missing attachment.
 pub async fn an_append_needs_its_attachments<S: Store>(store: &S) {
     let session = session_with(store, "s", &[]).await;
     let missing = Append::unconditional(vec![message_entry(picture(Digest::of(b"png")))]);
@@ -51,8 +51,8 @@ pub async fn an_append_needs_its_attachments<S: Store>(store: &S) {
         .unwrap();
 }
 
-/// A removed session takes its attachments with it, unless another has them too.
-pub async fn removal_takes_attachments_nobody_has<S: Store>(store: &S) {
+/// Removing a session removes its attachments, unless another session uses them too.
+pub async fn removal_deletes_unshared_attachments<S: Store>(store: &S) {
     let one = session_with(store, "one", &[]).await;
     let two = session_with(store, "two", &[]).await;
     let shared = store.put_blob(&owner(), b"both".to_vec()).await.unwrap();

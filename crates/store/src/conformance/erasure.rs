@@ -1,11 +1,11 @@
-//! What must go for good goes, and the chain stays whole.
+//! Conformance cases for erasing content while the digest chain stays valid.
 
 use throughline_model::{Body, Seq};
 
 use super::{append, assert_sound, header, owner, read_texts, session_id, session_with};
 use crate::{ReadRange, Store};
 
-/// The content is gone; number, digest and chain are as they were.
+/// The content is gone; number, digest and chain are unchanged.
 pub async fn erased_content_is_gone_and_the_chain_whole<S: Store>(store: &S) {
     let session = session_with(store, "s", &["hello", "my key is hunter2", "bye"]).await;
     let before = store
@@ -31,7 +31,8 @@ pub async fn erased_content_is_gone_and_the_chain_whole<S: Store>(store: &S) {
     assert_sound(store).await;
 }
 
-/// Forks share the entry, so they lose the content too; erasing from the fork works as well.
+/// Forks share the entry, so they lose the content too; erasing from the fork works as
+/// well.
 pub async fn erasing_reaches_forks<S: Store>(store: &S) {
     let origin = session_with(store, "origin", &["secret one", "secret two", "x"]).await;
     store.fork(&origin, Seq(2), header("branch")).await.unwrap();
@@ -45,11 +46,11 @@ pub async fn erasing_reaches_forks<S: Store>(store: &S) {
     assert_sound(store).await;
 }
 
-/// Nor does what was derived from the content remain.
+/// Data derived from the content is erased too.
 pub async fn an_erased_first_message_leaves_no_preview<S: Store>(store: &S) {
     let session = session_with(store, "s", &["hunter2", "hello"]).await;
     store.erase(&session, &[Seq(1)], None).await.unwrap();
-    let card = store.record(&session).await.unwrap().info;
-    assert_eq!(card.preview, "hello");
+    let info = store.record(&session).await.unwrap().info;
+    assert_eq!(info.preview, "hello");
     assert_sound(store).await;
 }

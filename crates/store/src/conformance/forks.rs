@@ -1,4 +1,4 @@
-//! Forks: sharing, reading through, and outliving the origin.
+//! Conformance cases for forks: sharing, reading, and surviving the origin.
 
 use throughline_model::{Body, Lineage, NameSource, Seq, SessionRef, fold};
 
@@ -17,8 +17,8 @@ async fn remove_session<S: Store>(store: &S, session: &SessionRef) {
     store.remove(session).await.unwrap();
 }
 
-/// Entries have the same number in both; what follows is each one's own.
-pub async fn a_fork_shares_and_then_goes_its_own_way<S: Store>(store: &S) {
+/// Shared entries have the same number in both; later entries are separate.
+pub async fn a_fork_shares_its_past_and_diverges<S: Store>(store: &S) {
     let origin = session_with(store, "origin", &["1", "2", "3"]).await;
     let branch = fork(store, &origin, 2, "branch").await;
 
@@ -40,7 +40,7 @@ pub async fn a_fork_shares_and_then_goes_its_own_way<S: Store>(store: &S) {
     );
 }
 
-/// However deep.
+/// Forks of forks read their shared entries at any depth.
 pub async fn a_fork_of_a_fork_reads_through<S: Store>(store: &S) {
     let mut session = session_with(store, "f0", &["0"]).await;
     for depth in 1..=12_u64 {
@@ -64,8 +64,8 @@ pub async fn a_fork_of_a_fork_reads_through<S: Store>(store: &S) {
     );
 }
 
-/// A fork may be made at an entry that its origin itself inherited.
-pub async fn a_fork_inside_what_is_inherited<S: Store>(store: &S) {
+/// A fork can start at an entry that its origin inherited.
+pub async fn a_fork_within_the_inherited_part<S: Store>(store: &S) {
     let origin = session_with(store, "origin", &["1", "2", "3"]).await;
     let branch = fork(store, &origin, 3, "branch").await;
     append(store, &branch, "4").await;
@@ -83,7 +83,7 @@ pub async fn a_fork_at_zero_is_empty<S: Store>(store: &S) {
     assert_eq!(append(store, &branch, "x").await.entries[0].seq, Seq(1));
 }
 
-/// There is nothing to fork at past the head.
+/// A fork beyond the head is rejected.
 pub async fn a_fork_past_the_head_is_refused<S: Store>(store: &S) {
     let origin = session_with(store, "origin", &["1"]).await;
     let refused = store.fork(&origin, Seq(2), header("branch")).await;
@@ -92,7 +92,7 @@ pub async fn a_fork_past_the_head_is_refused<S: Store>(store: &S) {
     assert!(store.record(&nowhere).await.is_err());
 }
 
-/// A fork's record is the fold of the entries it has, not of its origin's.
+/// A fork's record is the fold of its own entries, not of its origin's.
 pub async fn a_fork_has_the_record_of_its_entries<S: Store>(store: &S) {
     let origin = session_with(store, "origin", &["1"]).await;
     append_body(
@@ -122,11 +122,11 @@ pub async fn a_fork_has_the_record_of_its_entries<S: Store>(store: &S) {
         .read(&branch, ReadRange::starting_at(Seq(1), 10))
         .await
         .unwrap();
-    let birth = store.header(&branch).await.unwrap();
-    assert_eq!(record, fold(&birth, &log));
+    let session_header = store.header(&branch).await.unwrap();
+    assert_eq!(record, fold(&session_header, &log));
 }
 
-/// Removing the origin takes nothing from the fork.
+/// A fork survives the removal of its origin.
 pub async fn a_fork_survives_its_origin<S: Store>(store: &S) {
     let origin = session_with(store, "origin", &["1", "2", "3"]).await;
     let branch = fork(store, &origin, 2, "branch").await;
@@ -140,7 +140,8 @@ pub async fn a_fork_survives_its_origin<S: Store>(store: &S) {
     assert_eq!(read_texts(store, &twig).await, ["1"]);
 }
 
-/// Nor does removing all of its ancestors, in any order; and what nobody has goes.
+/// A fork survives the removal of all its ancestors, in any order; unshared data is
+/// removed.
 pub async fn a_fork_survives_a_chain_of_removals<S: Store>(store: &S) {
     let a = session_with(store, "a", &["1", "2"]).await;
     let b = fork(store, &a, 2, "b").await;
@@ -151,13 +152,13 @@ pub async fn a_fork_survives_a_chain_of_removals<S: Store>(store: &S) {
     remove_session(store, &a).await;
     assert_eq!(read_texts(store, &c).await, ["1", "2", "3", "4"]);
     remove_session(store, &c).await;
-    // All ids are free again.
+    // All ids are available again.
     let again = session_with(store, "a", &["new"]).await;
     assert_eq!(read_texts(store, &again).await, ["new"]);
     assert_sound(store).await;
 }
 
-/// A fork does not answer to its origin's name, nor is it archived by it.
+/// A fork inherits neither its origin's name nor its archived status.
 pub async fn a_fork_is_not_named_by_its_origin<S: Store>(store: &S) {
     let origin = session_with(store, "origin", &["1"]).await;
     let name = Some("auth".parse().unwrap());
@@ -172,12 +173,12 @@ pub async fn a_fork_is_not_named_by_its_origin<S: Store>(store: &S) {
     .await;
     append_body(store, &origin, Body::Archived).await;
     let branch = fork(store, &origin, 3, "branch").await;
-    let card = store.record(&branch).await.unwrap().info;
-    assert_eq!(card.name, None);
-    assert_eq!(card.status, throughline_model::Status::Active);
+    let info = store.record(&branch).await.unwrap().info;
+    assert_eq!(info.name, None);
+    assert_eq!(info.status, throughline_model::Status::Active);
 }
 
-/// A retried fork is the same fork.
+/// Retrying a fork returns the same fork.
 pub async fn forking_twice_with_one_id_is_one_fork<S: Store>(store: &S) {
     let origin = session_with(store, "origin", &["1", "2"]).await;
     let first = store.fork(&origin, Seq(1), header("branch")).await.unwrap();
@@ -187,7 +188,7 @@ pub async fn forking_twice_with_one_id_is_one_fork<S: Store>(store: &S) {
     assert_eq!(other.unwrap_err().kind(), ErrorKind::Conflict);
 }
 
-/// Wherever a long log is forked, the record is right.
+/// The record is correct wherever a long log is forked.
 pub async fn forks_at_many_places_have_the_right_record<S: Store>(store: &S) {
     let origin = session_with(store, "origin", &[]).await;
     for batch in 0..5_u64 {
@@ -209,8 +210,8 @@ pub async fn forks_at_many_places_have_the_right_record<S: Store>(store: &S) {
     assert_sound(store).await;
 }
 
-/// A fork's log comes in again without change, and goes on where it left off.
-pub async fn a_fork_adopts_its_own_log<S: Store>(store: &S) {
+/// Importing a fork's own log again has no effect and can be continued.
+pub async fn a_fork_imports_its_own_log<S: Store>(store: &S) {
     let origin = session_with(store, "origin", &["1", "2"]).await;
     let branch = fork(store, &origin, 2, "branch").await;
     let twig = fork(store, &branch, 2, "twig").await;
@@ -219,12 +220,18 @@ pub async fn a_fork_adopts_its_own_log<S: Store>(store: &S) {
         .read_stored(&twig, ReadRange::starting_at(Seq(1), 10))
         .await
         .unwrap();
-    let birth = store.header(&branch).await.unwrap();
+    let session_header = store.header(&branch).await.unwrap();
     let adopted = store
-        .import_log(&owner(), birth.clone(), log.clone())
+        .import_log(&owner(), session_header.clone(), log.clone())
         .await
         .unwrap();
     assert_eq!(adopted, 1);
-    assert_eq!(store.import_log(&owner(), birth, log).await.unwrap(), 0);
+    assert_eq!(
+        store
+            .import_log(&owner(), session_header, log)
+            .await
+            .unwrap(),
+        0
+    );
     assert_eq!(read_texts(store, &branch).await, ["1", "2", "3"]);
 }

@@ -1,4 +1,4 @@
-//! Nobody's call can reach what is another's.
+//! Conformance cases for the isolation of owners.
 
 use throughline_model::{Owner, Seq};
 
@@ -9,7 +9,7 @@ fn stranger() -> Owner {
     "mallory".parse().expect("an owner")
 }
 
-/// Another's session does not exist.
+/// A session of another owner appears not to exist.
 pub async fn nobody_reads_anothers_session<S: Store>(store: &S) {
     session_with(store, "s", &["secret"]).await;
     let theirs = stranger().session(&session_id("s"));
@@ -25,7 +25,7 @@ pub async fn nobody_reads_anothers_session<S: Store>(store: &S) {
     }
 }
 
-/// Nor can it be changed.
+/// A session of another owner cannot be changed.
 pub async fn nobody_changes_anothers_session<S: Store>(store: &S) {
     let session = session_with(store, "s", &["mine"]).await;
     let theirs = stranger().session(&session_id("s"));
@@ -55,8 +55,8 @@ pub async fn one_id_may_serve_two_owners<S: Store>(store: &S) {
     assert_eq!(read_texts(store, &theirs).await, ["theirs"]);
 }
 
-/// Nothing of another's shows up in a list or look-up.
-pub async fn lists_and_candidates_are_apart<S: Store>(store: &S) {
+/// Listings and lookups contain nothing of other owners.
+pub async fn lists_and_candidates_are_isolated<S: Store>(store: &S) {
     let session = session_with(store, "s", &["mine"]).await;
     store.trash(&session, at(0)).await.unwrap();
     session_with(store, "t", &["mine"]).await;
@@ -87,8 +87,8 @@ pub async fn lists_and_candidates_are_apart<S: Store>(store: &S) {
     assert!(store.list_projects(&other).await.unwrap().is_empty());
 }
 
-/// Knowing a digest is no way to another's bytes.
-pub async fn blobs_are_apart<S: Store>(store: &S) {
+/// Knowing a digest gives no access to another owner's bytes.
+pub async fn blobs_are_isolated<S: Store>(store: &S) {
     let digest = store.put_blob(&owner(), b"private".to_vec()).await.unwrap();
     let peek = store.blob(&stranger(), &digest).await;
     assert_eq!(peek.unwrap_err().kind(), ErrorKind::NotFound);
@@ -99,8 +99,8 @@ pub async fn blobs_are_apart<S: Store>(store: &S) {
     assert!(store.blob(&stranger(), &digest).await.is_ok());
 }
 
-/// Nor is a key.
-pub async fn keys_are_apart<S: Store>(store: &S) {
+/// Keys are separate per owner.
+pub async fn keys_are_isolated<S: Store>(store: &S) {
     let mut mine = header("mine");
     mine.key = Some("k".parse().unwrap());
     store.create(&owner(), mine.clone()).await.unwrap();

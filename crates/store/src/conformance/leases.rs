@@ -1,4 +1,4 @@
-//! Work that must happen once.
+//! Conformance cases for leases.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use crate::{Append, AppendKind, ErrorKind, Fence, Lease, Store, StoreError};
 
 const LONG_TERM: Duration = Duration::from_secs(3_600);
 
-/// Takes a lease that has run out as soon as it is taken.
+/// Acquires a lease that expires at once.
 async fn acquire_expired<S: Store>(store: &S, name: &str, holder: &str) -> Lease {
     let owner = owner();
     let taken = store.acquire_lease(&owner, name, holder, Duration::ZERO);
@@ -38,7 +38,7 @@ fn assert_lost<T: std::fmt::Debug>(result: Result<T, StoreError>, name: &str) {
     );
 }
 
-/// While one has a lease, others are told who.
+/// While a lease is held, others are rejected with the name of the holder.
 pub async fn a_lease_is_held_by_one<S: Store>(store: &S) {
     let lease = acquire_long(store, "work", "a").await;
     assert_eq!((&lease.owner, lease.name.as_str()), (&owner(), "work"));
@@ -60,8 +60,8 @@ pub async fn a_lease_is_held_by_one<S: Store>(store: &S) {
     acquire_long(store, "other work", "b").await;
 }
 
-/// Each owner has their own leases.
-pub async fn leases_of_owners_are_apart<S: Store>(store: &S) {
+/// Leases are separate per owner.
+pub async fn leases_are_isolated<S: Store>(store: &S) {
     let mine = acquire_long(store, "work", "a").await;
     let other: Owner = "other".parse().unwrap();
     let theirs = store
@@ -77,8 +77,8 @@ pub async fn leases_of_owners_are_apart<S: Store>(store: &S) {
     store.renew_lease(&mine, LONG_TERM).await.unwrap();
 }
 
-/// Whoever has it takes it anew, and a lease that has run out may be taken.
-pub async fn numbers_only_grow<S: Store>(store: &S) {
+/// A holder can reacquire its lease, and an expired lease can be acquired by others.
+pub async fn fencing_tokens_only_grow<S: Store>(store: &S) {
     let mut numbers = Vec::new();
     numbers.push(acquire_long(store, "work", "a").await.fencing_token);
     numbers.push(acquire_expired(store, "work", "a").await.fencing_token);
@@ -88,7 +88,7 @@ pub async fn numbers_only_grow<S: Store>(store: &S) {
     store.release_lease(&third).await.unwrap();
     let last = acquire_long(store, "work", "a").await;
     numbers.push(last.fencing_token);
-    // Nothing is left of any lease, and still no number comes again.
+    // No lease remains, and still no fencing token is reused.
     store.release_lease(&last).await.unwrap();
     for name in ["other work", "work"] {
         let lease = acquire_long(store, name, "a").await;
@@ -98,7 +98,7 @@ pub async fn numbers_only_grow<S: Store>(store: &S) {
     assert!(numbers.is_sorted_by(|a, b| a < b), "{numbers:?}");
 }
 
-/// A holder that is still at it keeps the lease, even if it was late to say so.
+/// An active holder keeps its lease, even if it renews late.
 pub async fn a_renewed_lease_holds<S: Store>(store: &S) {
     let lease = acquire_expired(store, "work", "a").await;
     let renewed = store.renew_lease(&lease, LONG_TERM).await.unwrap();
@@ -108,17 +108,17 @@ pub async fn a_renewed_lease_holds<S: Store>(store: &S) {
     assert!(matches!(refused, Err(StoreError::LeaseHeld { .. })));
 }
 
-/// A holder that is gone is replaced, and cannot come back.
+/// A holder that was replaced cannot get its lease back.
 pub async fn a_lease_that_was_taken_over_is_lost<S: Store>(store: &S) {
     let slow = acquire_expired(store, "work", "a").await;
     let next = acquire_long(store, "work", "b").await;
     assert_lost(store.renew_lease(&slow, LONG_TERM).await, "work");
-    // What is another's by now stays theirs.
+    // Releasing has no effect on another holder's lease.
     store.release_lease(&slow).await.unwrap();
     store.renew_lease(&next, LONG_TERM).await.unwrap();
 }
 
-/// What was given back is nobody's.
+/// A released lease is available.
 pub async fn a_released_lease_is_free<S: Store>(store: &S) {
     let lease = acquire_long(store, "work", "a").await;
     store.release_lease(&lease).await.unwrap();
@@ -126,8 +126,8 @@ pub async fn a_released_lease_is_free<S: Store>(store: &S) {
     acquire_long(store, "work", "b").await;
 }
 
-/// Of many who want it at once, one gets it.
-pub async fn of_many_at_once_one_gets_it<S: Store>(store: &S) {
+/// Of many concurrent requests, exactly one succeeds.
+pub async fn of_concurrent_requests_one_gets_the_lease<S: Store>(store: &S) {
     let take = async |number: usize| {
         let holder = format!("holder {number}");
         store
@@ -141,7 +141,7 @@ pub async fn of_many_at_once_one_gets_it<S: Store>(store: &S) {
     assert_eq!(got.iter().filter(|taken| held(taken)).count(), 3);
 }
 
-/// Whoever was only slow cannot overwrite.
+/// A slow holder cannot overwrite newer work.
 pub async fn an_append_under_a_lost_lease_is_refused<S: Store>(store: &S) {
     let session = session_with(store, "s", &["one"]).await;
     let slow = acquire_expired(store, "work", "a").await;
@@ -149,10 +149,10 @@ pub async fn an_append_under_a_lost_lease_is_refused<S: Store>(store: &S) {
     store.append(&session, on_time.clone()).await.unwrap();
     let next = acquire_long(store, "work", "b").await;
 
-    // The head is as expected: nothing but the lease stands in the way.
+    // The head is as expected: only the lost lease prevents the append.
     let late = with_fence(&slow, append_expecting(2, "late"));
     assert_lost(store.append(&session, late).await, "work");
-    // What it did while it had it is answered as it was then.
+    // Repeating an append from before the loss returns its result.
     let again = store.append(&session, on_time).await.unwrap();
     assert_eq!(again.kind, AppendKind::Repeated);
 
@@ -169,7 +169,7 @@ pub async fn an_append_under_a_lost_lease_is_refused<S: Store>(store: &S) {
     );
 }
 
-/// A lease that was given back, or never was, is no right to write.
+/// A released or nonexistent lease does not allow writes.
 pub async fn an_append_needs_the_lease_it_names<S: Store>(store: &S) {
     let session = session_with(store, "s", &[]).await;
     let lease = acquire_long(store, "work", "a").await;
@@ -188,7 +188,7 @@ pub async fn an_append_needs_the_lease_it_names<S: Store>(store: &S) {
     assert_eq!(read_texts(store, &session).await, Vec::<String>::new());
 }
 
-/// Nor does one that is slow put anything into the trash, or take it away for good.
+/// Without its lease, a holder can neither trash nor remove a session.
 pub async fn a_purge_under_a_lost_lease_is_refused<S: Store>(store: &S) {
     let kept = session_with(store, "kept", &["one"]).await;
     let old = session_with(store, "old", &["two"]).await;
@@ -212,8 +212,8 @@ pub async fn a_purge_under_a_lost_lease_is_refused<S: Store>(store: &S) {
     assert_eq!(trashed.len(), 1);
 }
 
-/// Looking at a lease changes nothing about it.
-pub async fn peeking_takes_nothing<S: Store>(store: &S) {
+/// Peeking at a lease does not change it.
+pub async fn peeking_changes_nothing<S: Store>(store: &S) {
     assert_eq!(store.peek_lease(&owner(), "work").await.unwrap(), None);
     let lease = acquire_long(store, "work", "a").await;
     let seen = store.peek_lease(&owner(), "work").await.unwrap();
@@ -227,7 +227,7 @@ pub async fn peeking_takes_nothing<S: Store>(store: &S) {
     store.release_lease(&lease).await.unwrap();
     assert_eq!(store.peek_lease(&owner(), "work").await.unwrap(), None);
 
-    // One that has expired could be taken, but until it is, it is still its holder's.
+    // An expired lease can be acquired, but is valid until someone does.
     let slow = acquire_expired(store, "work", "a").await;
     assert_eq!(store.peek_lease(&owner(), "work").await.unwrap(), None);
     let session = session_with(store, "s", &[]).await;
@@ -239,8 +239,8 @@ pub async fn peeking_takes_nothing<S: Store>(store: &S) {
     store.renew_lease(&slow, LONG_TERM).await.unwrap();
 }
 
-/// Work that is part of other work needs both leases.
-pub async fn an_append_needs_the_lease_of_the_whole_as_well<S: Store>(store: &S) {
+/// Nested work requires both leases.
+pub async fn an_append_needs_the_outer_lease_too<S: Store>(store: &S) {
     let session = session_with(store, "s", &[]).await;
     let turn = acquire_expired(store, "turn", "a").await;
     let part = acquire_long(store, "part", "a").await;
@@ -258,8 +258,8 @@ pub async fn an_append_needs_the_lease_of_the_whole_as_well<S: Store>(store: &S)
 /// How far the store's clock is set back.
 const ONE_DAY: Duration = Duration::from_secs(24 * 3_600);
 
-/// A holder that died before the clock was set back keeps nobody waiting until the old time
-/// comes again.
+/// If the clock is set back, the lease of a dead holder does not last until the old
+/// time.
 pub async fn a_clock_set_back_does_not_prolong_a_lease<S: Store>(
     store: &S,
     set_back: impl AsyncFn(Duration),
@@ -272,7 +272,7 @@ pub async fn a_clock_set_back_does_not_prolong_a_lease<S: Store>(
     assert_lost(store.renew_lease(&dead, LONG_TERM).await, "work");
 }
 
-/// A holder that is still at work renews by the new time, and nobody takes the lease.
+/// An active holder renews by the new time, and no one else acquires the lease.
 pub async fn a_holder_renews_by_a_clock_set_back<S: Store>(
     store: &S,
     set_back: impl AsyncFn(Duration),
@@ -286,7 +286,7 @@ pub async fn a_holder_renews_by_a_clock_set_back<S: Store>(
     assert_eq!(seen, Some(renewed));
 }
 
-/// A clock that is corrected by a little takes no lease from anybody.
+/// A small clock correction does not expire a lease.
 pub async fn a_clock_correction_takes_no_lease<S: Store>(
     store: &S,
     set_back: impl AsyncFn(Duration),

@@ -1,4 +1,4 @@
-//! Lists and look-ups.
+//! Conformance cases for listings and lookups.
 
 use throughline_model::{
     AgentRef, Body, NameSource, NewEntry, Project, ProjectMarker, Role, Seq, SessionRef, Status,
@@ -9,7 +9,7 @@ use crate::{Append, Cursor, ErrorKind, SessionFilter, Store};
 
 async fn list_ids<S: Store>(store: &S, filter: &SessionFilter) -> Vec<String> {
     let page = store.list(&owner(), filter, None, 100).await.unwrap();
-    page.items.iter().map(|card| card.id.to_string()).collect()
+    page.items.iter().map(|info| info.id.to_string()).collect()
 }
 
 async fn session_active_at<S: Store>(store: &S, id: &str, second: i64) -> SessionRef {
@@ -22,7 +22,7 @@ async fn session_active_at<S: Store>(store: &S, id: &str, second: i64) -> Sessio
     session
 }
 
-/// The session in which something happened last comes first.
+/// The session with the latest activity is first.
 pub async fn latest_activity_comes_first<S: Store>(store: &S) {
     session_active_at(store, "a", 30).await;
     session_active_at(store, "b", 50).await;
@@ -44,7 +44,7 @@ pub async fn latest_activity_comes_first<S: Store>(store: &S) {
     );
 }
 
-/// Pages follow one another without gap or double, and a cursor survives as text.
+/// Pages have no gaps or duplicates, and a cursor can be serialized.
 pub async fn pages_are_complete_and_stable<S: Store>(store: &S) {
     for n in 0..23 {
         session_active_at(store, &format!("s{n:02}"), 100 + n).await;
@@ -56,8 +56,9 @@ pub async fn pages_are_complete_and_stable<S: Store>(store: &S) {
             .list(&owner(), &SessionFilter::default(), after.as_ref(), 5)
             .await
             .unwrap();
-        seen.extend(page.items.iter().map(|card| card.id.to_string()));
-        // What becomes active meanwhile moves to the front and disturbs nothing.
+        seen.extend(page.items.iter().map(|info| info.id.to_string()));
+        // Sessions that become active meanwhile move to the front and do not disturb
+        // paging.
         session_active_at(store, &format!("new-{}", seen.len()), 1_000).await;
         match page.next {
             Some(next) => after = Some(next.to_string().parse().unwrap()),
@@ -68,7 +69,7 @@ pub async fn pages_are_complete_and_stable<S: Store>(store: &S) {
     assert_eq!(seen, expected);
 }
 
-/// Sessions of the same instant have an order too.
+/// Sessions with the same activity time are ordered by id.
 pub async fn ties_are_broken_by_id<S: Store>(store: &S) {
     for id in ["b", "a", "c"] {
         session_with(store, id, &[]).await;
@@ -91,7 +92,7 @@ pub async fn ties_are_broken_by_id<S: Store>(store: &S) {
     );
 }
 
-/// Each filter narrows, and together they narrow further.
+/// Each filter narrows the list, and filters combine.
 pub async fn filters_narrow<S: Store>(store: &S) {
     let a = session_active_at(store, "a", 10).await;
     let b = session_active_at(store, "b", 20).await;
@@ -148,7 +149,7 @@ pub async fn filters_narrow<S: Store>(store: &S) {
     assert_eq!(list_ids(store, &with(&["x"])).await, ["b"]);
 }
 
-/// Counting is listing without the list.
+/// Counts match listings.
 pub async fn counts_agree_with_lists<S: Store>(store: &S) {
     let a = session_active_at(store, "a", 10).await;
     session_active_at(store, "b", 20).await;
@@ -167,7 +168,7 @@ pub async fn counts_agree_with_lists<S: Store>(store: &S) {
     assert_eq!(store.count(&owner(), &archived).await.unwrap(), 1);
 }
 
-/// A session answers to its id, the beginning of it, its key and its name.
+/// A session is found by its id, id prefix, key and name.
 pub async fn candidates_are_found_by_id_prefix_key_and_name<S: Store>(store: &S) {
     let mut keyed = header("2026-01-01-a");
     keyed.key = Some("bot:7".parse().unwrap());
@@ -195,14 +196,14 @@ pub async fn candidates_are_found_by_id_prefix_key_and_name<S: Store>(store: &S)
     assert_eq!(meant("bot:7").await, ["2026-01-01-a"]);
     assert_eq!(meant("auth").await, ["2026-01-02_b"]);
     assert!(meant("aut").await.is_empty());
-    // Characters that mean something to a database mean nothing here.
+    // SQL wildcards are matched literally.
     assert!(meant("2026-01-02%").await.is_empty());
     assert!(meant("2026-01-01_").await.is_empty());
     store.trash(&other, at(0)).await.unwrap();
     assert!(store.find_candidates(&owner(), "auth", 10).await.unwrap()[0].trashed);
 }
 
-/// What it is comes before what begins with it, however many do.
+/// Exact matches come before prefix matches, however many there are.
 pub async fn an_exact_candidate_is_never_crowded_out<S: Store>(store: &S) {
     let exact = session_active_at(store, "conv-5", 1).await;
     for n in 50..80 {
@@ -214,7 +215,7 @@ pub async fn an_exact_candidate_is_never_crowded_out<S: Store>(store: &S) {
     assert_eq!(found[1].info.id, session_id("conv-59"));
 }
 
-/// The same key always gives the same session.
+/// The same key always returns the same session.
 pub async fn a_key_gets_or_creates<S: Store>(store: &S) {
     let mut first = header("first");
     first.key = Some("pm-feature-auth".parse().unwrap());
@@ -233,7 +234,7 @@ pub async fn a_key_gets_or_creates<S: Store>(store: &S) {
     );
 }
 
-/// An id belongs to whoever took it first.
+/// An id can be used only once.
 pub async fn an_id_is_taken_once<S: Store>(store: &S) {
     session_with(store, "s", &["x"]).await;
     let mut other = header("s");
@@ -242,16 +243,16 @@ pub async fn an_id_is_taken_once<S: Store>(store: &S) {
     assert_eq!(refused.unwrap_err().kind(), ErrorKind::Conflict);
 }
 
-/// A retried creation is the same session.
-pub async fn one_birth_twice_is_one_session<S: Store>(store: &S) {
+/// Retrying a creation returns the same session.
+pub async fn creating_twice_with_one_header_is_one_session<S: Store>(store: &S) {
     let session = session_with(store, "s", &["x"]).await;
     let again = store.create(&owner(), header("s")).await.unwrap();
     assert!(again.existed);
     assert_eq!(again.record, store.record(&session).await.unwrap());
 }
 
-/// Projects keep their marks, and putting one again replaces it.
-pub async fn projects_are_kept<S: Store>(store: &S) {
+/// Projects keep their markers, and putting one again replaces it.
+pub async fn projects_are_stored<S: Store>(store: &S) {
     let mut project = Project {
         id: "git:example.org/x".parse().unwrap(),
         name: "x".into(),
@@ -263,7 +264,7 @@ pub async fn projects_are_kept<S: Store>(store: &S) {
     assert_eq!(store.list_projects(&owner()).await.unwrap(), [project]);
 }
 
-/// Forks are found from their origin.
+/// Forks are found by their origin.
 pub async fn children_are_found_by_parent<S: Store>(store: &S) {
     let origin = session_with(store, "origin", &["1"]).await;
     store.fork(&origin, Seq(1), header("child")).await.unwrap();
@@ -274,9 +275,8 @@ pub async fn children_are_found_by_parent<S: Store>(store: &S) {
     assert_eq!(list_ids(store, &children).await, ["child"]);
 }
 
-/// What the program keeps for itself is not among people's sessions, and is there all the
-/// same.
-pub async fn the_programs_own_are_listed_only_when_asked_for<S: Store>(store: &S) {
+/// Internal sessions are not listed among user sessions, but exist.
+pub async fn internal_sessions_are_listed_only_on_request<S: Store>(store: &S) {
     session_active_at(store, "2026-01-01-a", 1).await;
     let mut own = header("2026-01-02-b");
     own.key = Some("throughline:memory:owner".parse().unwrap());

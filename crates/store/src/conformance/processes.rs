@@ -1,5 +1,5 @@
-//! For tests with several processes on one store: this very test, run again in a role of its
-//! own, that says what was acknowledged to it.
+//! Support for tests with several processes on one store: the test program runs itself
+//! as a child process in a given role, which prints the acknowledgements it received.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::Write as _;
@@ -11,30 +11,31 @@ use throughline_model::{EntryId, NewEntry, Role, Seq, SessionRef, StoredEntry};
 use super::{at, header, owner, session_id};
 use crate::{Append, ReadRange, Store, StoreError};
 
-/// Says which role a process was started for.
+/// The environment variable with the role of a child process.
 const ROLE_VARIABLE: &str = "TL_TEST_ROLE";
 
-/// Entries that each process appends to each of its sessions, in each way.
+/// The number of entries that each process appends to each of its sessions, in each
+/// way.
 const ENTRIES: usize = 12;
 
-/// A session of the one owner these tests have.
+/// A session of the owner used by these tests.
 pub fn session(id: &str) -> SessionRef {
     owner().session(&session_id(id))
 }
 
-/// An entry whose id follows from its name.
+/// An entry whose id is derived from its name.
 pub fn named_entry(name: &str, text: &str) -> NewEntry {
     let id = EntryId::derive(&[name.as_bytes()]);
     NewEntry::text(id, at(1), Role::User, text)
 }
 
-/// Appends an entry; tells its number.
+/// Appends an entry and returns its number.
 pub async fn append(store: &dyn Store, to: &SessionRef, new: NewEntry) -> Seq {
     let appended = store.append(to, Append::unconditional(vec![new])).await;
     appended.expect("appended").entries[0].seq
 }
 
-/// The whole log of a session, page by page.
+/// Reads the whole log of a session, page by page.
 pub async fn read_log(store: &dyn Store, of: &SessionRef) -> Result<Vec<StoredEntry>, StoreError> {
     let mut log: Vec<StoredEntry> = Vec::new();
     loop {
@@ -49,13 +50,13 @@ pub async fn read_log(store: &dyn Store, of: &SessionRef) -> Result<Vec<StoredEn
     }
 }
 
-/// This very program, to be run again as a process in `role`: its test `child` is what
-/// it does then.
+/// A command that runs this program as a child process in `role`; it runs the test
+/// `child`.
 pub fn child_process(role: &str) -> Command {
     child_process_under(&[], role)
 }
 
-/// The same under another program, which runs it.
+/// The same under a wrapper program.
 pub fn child_process_under(wrapper: &[&str], role: &str) -> Command {
     let this = std::env::current_exe().expect("this program");
     program_process_under(wrapper, &this, role)
@@ -75,19 +76,19 @@ pub fn program_process_under(wrapper: &[&str], program: &Path, role: &str) -> Co
     command
 }
 
-/// The words of the role this process was started in, if it was.
+/// The words of this process's role, if it is a child process.
 #[expect(
     clippy::disallowed_methods,
-    reason = "how a process learns its child_role"
+    reason = "a child process reads its role from the environment"
 )]
 pub fn role() -> Option<Vec<String>> {
     let role = std::env::var(ROLE_VARIABLE).ok()?;
-    // The name of the test precedes on the line.
+    // The test harness has already printed the test name on this line.
     print_line("");
     Some(role.split('\n').map(ToOwned::to_owned).collect())
 }
 
-/// Says a line to whoever started this process, at once.
+/// Prints a line for the parent process and flushes it.
 pub fn print_line(line: &str) {
     let mut out = std::io::stdout().lock();
     out.write_all(format!("{line}\n").as_bytes())
@@ -95,13 +96,13 @@ pub fn print_line(line: &str) {
         .expect("somebody listens");
 }
 
-/// Says that an entry was acknowledged.
+/// Prints that an entry was acknowledged.
 pub fn print_acknowledgement(session: &SessionRef, seq: Seq, id: EntryId) {
     print_line(&format!("ack {} {seq} {id}", session.id));
 }
 
-/// The acknowledgements in a process's output, by session: each number and id. A line
-/// without an end was never said.
+/// Parses the acknowledgements in a process's output, by session: each number and id.
+/// An unterminated line is ignored.
 pub fn parse_acknowledgements(output: &[u8]) -> BTreeMap<String, Vec<(Seq, EntryId)>> {
     let mut acknowledged: BTreeMap<String, Vec<_>> = BTreeMap::new();
     for line in String::from_utf8_lossy(output).split_inclusive('\n') {
@@ -109,18 +110,19 @@ pub fn parse_acknowledgements(output: &[u8]) -> BTreeMap<String, Vec<(Seq, Entry
         if let ["ack", session, seq, id] = words[..]
             && line.ends_with('\n')
         {
-            let place = (seq.parse().expect("a number"), id.parse().expect("an id"));
+            let position = (seq.parse().expect("a number"), id.parse().expect("an id"));
             acknowledged
                 .entry(session.to_owned())
                 .or_default()
-                .push(place);
+                .push(position);
         }
     }
     acknowledged
 }
 
-/// What one of several processes does: appends to a session that all have, and to some that
-/// only some have, together, so that their batches want the same sessions.
+/// The work of one of several processes: appends concurrently to a session that all
+/// share and to some that only some share, so that their batches contend for the same
+/// sessions.
 pub async fn append_concurrently(store: &dyn Store, me: &str) {
     let number: usize = me.parse().expect("a number");
     let many = [format!("many-{}", number % 3), format!("own-{me}")];
@@ -141,7 +143,7 @@ pub async fn append_concurrently(store: &dyn Store, me: &str) {
     }
 }
 
-/// Appends after what it believes to be the head, until it is.
+/// Appends at the expected head, and retries until it matches.
 async fn append_at_head(store: &dyn Store, to: &SessionRef, name: &str) {
     let mut head = store.record(to).await.expect("there").info.head;
     loop {
@@ -158,7 +160,7 @@ async fn append_at_head(store: &dyn Store, to: &SessionRef, name: &str) {
     }
 }
 
-/// What was acknowledged to several processes.
+/// The acknowledgements received by several processes.
 #[derive(Debug, Default)]
 pub struct ConsistentAppends {
     sessions: BTreeMap<String, BTreeSet<(Seq, EntryId)>>,
@@ -166,33 +168,37 @@ pub struct ConsistentAppends {
 }
 
 impl ConsistentAppends {
-    /// Runs so many processes at once, each in the role that follows from its number.
+    /// Runs several processes at once, each in the role given by its number.
     pub fn run(processes: usize, role: impl Fn(usize) -> String) -> Self {
         let running: Vec<_> = (0..processes)
             .map(|number| child_process(&role(number)).spawn().expect("started"))
             .collect();
-        let mut together = Self::default();
+        let mut appends = Self::default();
         for process in running {
             let output = process.wait_with_output().expect("ended");
-            let said = String::from_utf8_lossy(&output.stdout);
-            assert!(output.status.success(), "an error reached somebody: {said}");
-            for (id, places) in parse_acknowledgements(&output.stdout) {
-                together.count += places.len();
-                together.sessions.entry(id).or_default().extend(places);
+            let printed = String::from_utf8_lossy(&output.stdout);
+            assert!(output.status.success(), "a process failed: {printed}");
+            for (id, positions) in parse_acknowledgements(&output.stdout) {
+                appends.count += positions.len();
+                appends.sessions.entry(id).or_default().extend(positions);
             }
         }
-        assert_eq!(together.count, processes * 3 * 2 * ENTRIES);
-        together
+        assert_eq!(appends.count, processes * 3 * 2 * ENTRIES);
+        appends
     }
 
-    /// That is what is in the store, and nothing else; and the store is sound.
+    /// Asserts that the store contains exactly these entries and is sound.
     pub async fn assert_stored(&self, store: &dyn Store) {
-        for (id, places) in &self.sessions {
+        for (id, positions) in &self.sessions {
             let log = read_log(store, &session(id)).await.expect("read");
-            let kept: Vec<_> = log.iter().map(|entry| (entry.seq, entry.id)).collect();
-            assert_eq!(kept, places.iter().copied().collect::<Vec<_>>(), "{id}");
-            let mut numbers = (1..).map(Seq).zip(places);
-            assert!(numbers.all(|(seq, place)| seq == place.0), "{id}");
+            let stored: Vec<_> = log.iter().map(|entry| (entry.seq, entry.id)).collect();
+            assert_eq!(
+                stored,
+                positions.iter().copied().collect::<Vec<_>>(),
+                "{id}"
+            );
+            let mut numbers = (1..).map(Seq).zip(positions);
+            assert!(numbers.all(|(seq, position)| seq == position.0), "{id}");
         }
         let report = store.check(&|_, _| ()).await.expect("checked");
         assert_eq!(report.findings, []);

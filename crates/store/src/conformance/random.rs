@@ -1,4 +1,4 @@
-//! Random operations, compared step by step with the store in memory.
+//! Random operations, compared step by step with the in-memory store.
 
 use proptest::prelude::*;
 use throughline_model::{
@@ -11,10 +11,10 @@ use crate::{
     ReadRange, SessionFilter, SessionScope, Store, StoreError,
 };
 
-/// How many session ids random operations choose from.
+/// The number of session ids that random operations choose from.
 const SESSIONS: u8 = 6;
 
-/// Something to do to a store.
+/// An operation on a store.
 #[derive(Clone, Debug)]
 #[allow(missing_docs, reason = "the names say it")]
 pub enum Operation {
@@ -45,7 +45,7 @@ pub enum Operation {
     },
 }
 
-/// Something to append.
+/// An entry to append.
 #[derive(Clone, Debug)]
 #[allow(missing_docs, reason = "the names say it")]
 pub enum RandomEntry {
@@ -63,7 +63,7 @@ pub enum RandomEntry {
 /// Any sequence of operations.
 pub fn any_operations() -> impl Strategy<Value = Vec<Operation>> {
     let session = || 0..SESSIONS;
-    let said = prop_oneof![
+    let entry = prop_oneof![
         5 => "[a-z]{0,6}".prop_map(RandomEntry::Text),
         1 => (0..3_u8).prop_map(RandomEntry::Pin),
         1 => (0..3_u8).prop_map(RandomEntry::Decide),
@@ -79,7 +79,7 @@ pub fn any_operations() -> impl Strategy<Value = Vec<Operation>> {
             .prop_map(|(session, key)| Operation::Create { session, key }),
         8 => (
             session(),
-            prop::collection::vec(said, 1..4),
+            prop::collection::vec(entry, 1..4),
             prop::option::of(0..3_u8),
             0..3_u8,
         )
@@ -96,8 +96,8 @@ pub fn any_operations() -> impl Strategy<Value = Vec<Operation>> {
     prop::collection::vec(op, 1..60)
 }
 
-/// Runs the operations on `store` and on one in memory, and compares every answer; then
-/// checks the store, makes what is derived anew, and compares again.
+/// Runs the operations on `store` and on an in-memory store and compares every result;
+/// then checks the store, rebuilds derived data, and compares again.
 pub async fn assert_agrees_with_memory<S: Store>(fixture: &Fixture<S>, ops: &[Operation]) {
     let store = &fixture.store;
     let memory = assert_answers_as_memory(store, ops).await;
@@ -107,8 +107,8 @@ pub async fn assert_agrees_with_memory<S: Store>(fixture: &Fixture<S>, ops: &[Op
     assert_same_contents(store, &memory).await;
 }
 
-/// Runs the operations on `store` and on one in memory, and compares every answer, and at
-/// the end everything that can be seen.
+/// Runs the operations on `store` and on an in-memory store, and compares every result
+/// and finally all visible contents.
 pub async fn assert_answers_as_memory<S: Store>(store: &S, ops: &[Operation]) -> MemoryStore {
     let memory = MemoryStore::new();
     let mut run = OperationRun {
@@ -126,7 +126,7 @@ pub async fn assert_answers_as_memory<S: Store>(store: &S, ops: &[Operation]) ->
     memory
 }
 
-/// An operation with everything chosen.
+/// An operation with all arguments chosen.
 #[derive(Clone, Debug)]
 enum PreparedOperation {
     Create(SessionHeader),
@@ -149,9 +149,9 @@ impl OperationRun {
         let second = i64::from(self.step);
         match op {
             Operation::Create { session, key } => {
-                let mut birth = SessionHeader::new(session_id(*session), at(second));
-                birth.key = key.map(|key| format!("key-{key}").parse().unwrap());
-                PreparedOperation::Create(birth)
+                let mut header = SessionHeader::new(session_id(*session), at(second));
+                header.key = key.map(|key| format!("key-{key}").parse().unwrap());
+                PreparedOperation::Create(header)
             }
             Operation::Append {
                 session,
@@ -175,7 +175,7 @@ impl OperationRun {
                         ))),
                     },
                     ..Append::unconditional(
-                        entries.map(|(n, said)| self.new_entry(n, said)).collect(),
+                        entries.map(|(n, entry)| self.new_entry(n, entry)).collect(),
                     )
                 };
                 self.last[usize::from(*session)] = Some(append.clone());
@@ -199,10 +199,10 @@ impl OperationRun {
         }
     }
 
-    fn new_entry(&self, n: usize, said: &RandomEntry) -> NewEntry {
+    fn new_entry(&self, n: usize, entry: &RandomEntry) -> NewEntry {
         let id = throughline_model::EntryId::derive(&[&self.step.to_le_bytes(), &n.to_le_bytes()]);
         let tag = |n: &u8| vec![format!("tag{n}").parse().unwrap()];
-        let body = match said {
+        let body = match entry {
             RandomEntry::Text(text) => {
                 return NewEntry::text(id, at(self.step.into()), Role::User, text);
             }
@@ -237,23 +237,23 @@ fn session_ref(session: u8) -> SessionRef {
     owner().session(&session_id(session))
 }
 
-/// The answer, in a form that can be compared.
+/// Performs an operation and returns the result in a comparable form.
 async fn perform<S: Store>(store: &S, prepared: PreparedOperation) -> String {
     let shown = |result: Result<String, StoreError>| match result {
         Ok(answer) => answer,
         Err(error) => format!("! {error}"),
     };
     shown(match prepared {
-        PreparedOperation::Create(birth) => {
-            let created = store.create(&owner(), birth).await;
+        PreparedOperation::Create(header) => {
+            let created = store.create(&owner(), header).await;
             created.map(|created| format!("{created:?}"))
         }
         PreparedOperation::Append(to, append) => {
             let appended = store.append(&to, append).await;
             appended.map(|appended| format!("{appended:?}"))
         }
-        PreparedOperation::Fork(of, at, birth) => {
-            let forked = store.fork(&of, at, birth).await;
+        PreparedOperation::Fork(of, at, header) => {
+            let forked = store.fork(&of, at, header).await;
             forked.map(|record| format!("{record:?}"))
         }
         PreparedOperation::Trash(session, second) => store
@@ -272,12 +272,12 @@ async fn perform<S: Store>(store: &S, prepared: PreparedOperation) -> String {
     })
 }
 
-/// Everything that can be seen of both is the same.
+/// Asserts that all visible contents of both stores are equal.
 async fn assert_same_contents<S: Store>(store: &S, memory: &MemoryStore) {
     let owner = owner();
     let without_positions = |changes: Vec<Change>| -> Vec<_> {
-        let told = changes.into_iter();
-        told.map(|c| (c.owner, c.session, c.kind)).collect()
+        let changes = changes.into_iter();
+        changes.map(|c| (c.owner, c.session, c.kind)).collect()
     };
     let theirs = store.changes(Position(0), 10_000).await.unwrap();
     let ours = memory.changes(Position(0), 10_000).await.unwrap();
@@ -300,8 +300,8 @@ async fn assert_same_contents<S: Store>(store: &S, memory: &MemoryStore) {
             assert_eq!(theirs, ours);
         }
         if scope == SessionScope::Live {
-            for card in &ours.items {
-                let session = owner.session(&card.id);
+            for info in &ours.items {
+                let session = owner.session(&info.id);
                 assert_eq!(
                     store.record(&session).await.unwrap(),
                     memory.record(&session).await.unwrap()
@@ -321,7 +321,7 @@ async fn assert_same_contents<S: Store>(store: &S, memory: &MemoryStore) {
     }
 }
 
-/// See [`conformance!`](crate::conformance!).
+/// Implementation of [`conformance!`](crate::conformance!).
 #[macro_export]
 #[doc(hidden)]
 macro_rules! random_conformance {

@@ -1,4 +1,4 @@
-//! Reading: tails, pages, stretches.
+//! Conformance cases for reads: tails, pages, ranges.
 
 use throughline_model::Seq;
 
@@ -28,7 +28,7 @@ pub async fn the_tail_is_the_last_entries<S: Store>(store: &S) {
     );
 }
 
-/// Paging forward or backward gives every entry once.
+/// Paging forward or backward returns every entry once.
 pub async fn pages_cover_the_log_once<S: Store>(store: &S) {
     let session = session_with(store, "s", &[]).await;
     let entries = (0..25).map(|n| user_entry(&n.to_string())).collect();
@@ -61,8 +61,8 @@ pub async fn pages_cover_the_log_once<S: Store>(store: &S) {
     assert_eq!(backward, forward);
 }
 
-/// A stretch includes both its ends.
-pub async fn a_stretch_has_both_ends<S: Store>(store: &S) {
+/// A range includes both ends.
+pub async fn a_range_includes_both_ends<S: Store>(store: &S) {
     let session = session_with(store, "s", &["1", "2", "3", "4"]).await;
     assert_eq!(
         read_seqs(store, &session, ReadRange::between(Seq(2), Seq(3), 10)).await,
@@ -78,7 +78,7 @@ pub async fn a_stretch_has_both_ends<S: Store>(store: &S) {
     );
 }
 
-/// There is nothing after the end, and that is no error.
+/// Reading past the end returns nothing and is no error.
 pub async fn reading_past_the_end_gives_nothing<S: Store>(store: &S) {
     let session = session_with(store, "s", &["1"]).await;
     assert!(
@@ -103,7 +103,7 @@ pub async fn reading_past_the_end_gives_nothing<S: Store>(store: &S) {
     );
 }
 
-/// A page may be short where entries are large, but never empty before the end.
+/// A page may be short if entries are large, but never empty before the end.
 pub async fn large_entries_make_short_pages<S: Store>(store: &S) {
     let session = session_with(store, "s", &[]).await;
     let large = "y".repeat(6 * 1024 * 1024);
@@ -124,7 +124,7 @@ pub async fn large_entries_make_short_pages<S: Store>(store: &S) {
     assert_eq!(tail.last(), Some(&5));
 }
 
-/// Entries are found by the id they were appended with.
+/// Entries are found by id.
 pub async fn locating_finds_entries_by_id<S: Store>(store: &S) {
     let session = session_with(store, "s", &["before"]).await;
     let new = user_entry("here");

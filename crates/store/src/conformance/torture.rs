@@ -1,17 +1,17 @@
-//! How long a randomized test runs, and from which seed.
+//! The duration and seed of a randomized test.
 //!
-//! In the suite such a test runs a fixed number of rounds from a fixed seed, so that it does
-//! the same every time. `cargo xtask torture` runs it for a given time from another
-//! seed, which it prints, and tells the test through two variables.
+//! In the regular suite such a test runs a fixed number of rounds from a fixed seed, so
+//! that it is deterministic. `cargo xtask torture` runs it for a given time from
+//! another seed, which it prints, and passes both through environment variables.
 
 use std::time::{Duration, Instant};
 
-/// How many seconds to run.
+/// The environment variable with the duration in seconds.
 pub const SECONDS_VARIABLE: &str = "TL_TORTURE_SECONDS";
-/// Which seed to start from.
+/// The environment variable with the seed.
 pub const SEED_VARIABLE: &str = "TL_TORTURE_SEED";
 
-/// How long a randomized test runs, and from which seed.
+/// The duration and seed of a randomized test.
 #[derive(Clone, Copy, Debug)]
 pub struct TortureBudget {
     /// The seed of the run.
@@ -21,8 +21,12 @@ pub struct TortureBudget {
 }
 
 impl TortureBudget {
-    /// What `cargo xtask torture` asked for, or else this many rounds from this seed.
-    #[expect(clippy::disallowed_methods, reason = "how a test learns its budget")]
+    /// Reads what `cargo xtask torture` requested; defaults to this many rounds from
+    /// this seed.
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "a test reads its budget from the environment"
+    )]
     pub fn from_env(rounds: u64, seed: u64) -> Self {
         let number = |name| -> Option<u64> {
             let value = std::env::var(name).ok()?;
@@ -44,7 +48,7 @@ impl TortureBudget {
     /// Whether to run the round with this number, counted from zero.
     pub fn allows_round(&self, round: u64) -> bool {
         match self.deadline {
-            // One round at least, so that no run can pass by doing nothing.
+            // At least one round, so that no run passes without testing anything.
             Some(deadline) => round == 0 || Instant::now() < deadline,
             None => round < self.rounds,
         }

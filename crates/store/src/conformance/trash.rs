@@ -1,4 +1,4 @@
-//! The trash: nothing is deleted silently, and everything comes back.
+//! Conformance cases for the trash: trashing, restoring, removing.
 
 use throughline_model::Body;
 
@@ -13,7 +13,7 @@ fn trash_filter() -> SessionFilter {
 }
 
 /// A session in the trash is neither listed nor read nor written.
-pub async fn what_is_trashed_is_gone_from_lists_and_reads<S: Store>(store: &S) {
+pub async fn a_trashed_session_is_not_listed_or_read<S: Store>(store: &S) {
     let session = session_with(store, "s", &["1"]).await;
     store.trash(&session, at(5)).await.unwrap();
     store.trash(&session, at(9)).await.unwrap();
@@ -39,8 +39,8 @@ pub async fn what_is_trashed_is_gone_from_lists_and_reads<S: Store>(store: &S) {
     assert_eq!(refused.unwrap_err().kind(), ErrorKind::NotFound);
 }
 
-/// Restored, it is as it was.
-pub async fn restoring_brings_it_back_whole<S: Store>(store: &S) {
+/// A restored session is unchanged.
+pub async fn a_restored_session_is_unchanged<S: Store>(store: &S) {
     let session = session_with(store, "s", &["1"]).await;
     append_body(
         store,
@@ -60,7 +60,7 @@ pub async fn restoring_brings_it_back_whole<S: Store>(store: &S) {
     assert!(matches!(again, Err(StoreError::NotInTrash(_))));
 }
 
-/// Only what is in the trash can be removed; then it is gone for good.
+/// Only sessions in the trash can be removed; then they are gone.
 pub async fn removal_is_from_the_trash_only<S: Store>(store: &S) {
     let session = session_with(store, "s", &["1"]).await;
     assert!(matches!(
@@ -81,9 +81,9 @@ pub async fn removal_is_from_the_trash_only<S: Store>(store: &S) {
     assert_eq!(read_texts(store, &fresh).await, ["new"]);
 }
 
-/// A session that was restored and trashed again since has a new time in the trash, and is not
-/// removed for the old one.
-pub async fn a_removal_is_of_what_was_decided_about<S: Store>(store: &S) {
+/// A session that was restored and trashed again has a new trash time and is not
+/// removed by a call with the old one.
+pub async fn a_removal_checks_the_trash_time<S: Store>(store: &S) {
     let session = session_with(store, "s", &["1"]).await;
     store.trash(&session, at(5)).await.unwrap();
     let decided = store.list_trashed(&owner(), at(9)).await.unwrap();
@@ -108,7 +108,7 @@ pub async fn a_removal_is_of_what_was_decided_about<S: Store>(store: &S) {
     assert_eq!(store.list_trashed(&owner(), at(9)).await.unwrap(), []);
 }
 
-/// An agent whose session was trashed gets a new one for its key.
+/// The key of a trashed session can be used for a new one.
 pub async fn a_key_is_free_once_its_session_is_trashed<S: Store>(store: &S) {
     let mut first = header("first");
     first.key = Some("k".parse().unwrap());
@@ -123,7 +123,7 @@ pub async fn a_key_is_free_once_its_session_is_trashed<S: Store>(store: &S) {
     assert!(!created.existed);
 }
 
-/// A restored session does not take its key from the one that has it now.
+/// Restoring a session fails if its key is used by another one.
 pub async fn a_restore_cannot_take_a_key_back<S: Store>(store: &S) {
     a_key_is_free_once_its_session_is_trashed(store).await;
     let first = owner().session(&session_id("first"));
@@ -142,7 +142,7 @@ pub async fn an_id_in_the_trash_is_still_taken<S: Store>(store: &S) {
     assert!(matches!(refused, Err(StoreError::SessionExists(_))));
 }
 
-/// What has been in the trash longest comes first.
+/// The longest-trashed session is first.
 pub async fn the_trash_is_listed_by_age<S: Store>(store: &S) {
     for (id, second) in [("a", 30), ("b", 10), ("c", 20)] {
         let session = session_with(store, id, &[]).await;
@@ -153,20 +153,20 @@ pub async fn the_trash_is_listed_by_age<S: Store>(store: &S) {
     assert_eq!(ids, [("b".to_owned(), at(10)), ("c".to_owned(), at(20))]);
 }
 
-/// Whoever copies a whole store gets at what is in the trash as well.
-pub async fn what_is_trashed_can_be_copied<S: Store>(store: &S) {
+/// Copying a whole store includes sessions in the trash.
+pub async fn a_trashed_session_can_be_copied<S: Store>(store: &S) {
     let session = session_with(store, "s", &["1", "2"]).await;
     let all = ReadRange::starting_at(throughline_model::Seq(1), 10);
     let log = store.read_stored(&session, all).await.unwrap();
-    let birth = store.header(&session).await.unwrap();
+    let session_header = store.header(&session).await.unwrap();
     assert_eq!(
         store.read_for_copy(&session, all).await.unwrap(),
-        (birth.clone(), log.clone())
+        (session_header.clone(), log.clone())
     );
     store.trash(&session, at(5)).await.unwrap();
     assert_eq!(
         store.read_for_copy(&session, all).await.unwrap(),
-        (birth, log)
+        (session_header, log)
     );
     store.remove(&session).await.unwrap();
     let gone = store.read_for_copy(&session, all).await;

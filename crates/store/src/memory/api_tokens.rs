@@ -1,4 +1,4 @@
-//! Tokens in memory.
+//! [`ApiTokens`] of the in-memory store.
 
 use std::sync::{MutexGuard, PoisonError};
 

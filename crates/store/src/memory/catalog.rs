@@ -1,4 +1,4 @@
-//! Finding sessions in memory.
+//! [`Catalog`] of the in-memory store.
 
 use std::collections::HashSet;
 
@@ -13,36 +13,36 @@ use crate::{
 };
 
 impl SessionFilter {
-    /// Whether a session with this card, in the trash or not, is meant.
-    fn matches(&self, card: &SessionInfo, trashed: bool) -> bool {
+    /// Whether a session with this info, trashed or not, matches.
+    fn matches(&self, info: &SessionInfo, trashed: bool) -> bool {
         let scope = match self.scope {
             SessionScope::Live => !trashed,
             SessionScope::Trash => trashed,
         };
-        let agent = card.agent.as_ref().map(|agent| agent.name.as_str());
+        let agent = info.agent.as_ref().map(|agent| agent.name.as_str());
         scope
-            && (self.include_internal || !card.is_internal())
-            && self.tags.iter().all(|tag| card.tags.contains(tag))
+            && (self.include_internal || !info.is_internal())
+            && self.tags.iter().all(|tag| info.tags.contains(tag))
             && self.agent.as_deref().is_none_or(|name| agent == Some(name))
             && self
                 .project
                 .as_ref()
-                .is_none_or(|p| card.project.as_ref() == Some(p))
-            && self.status.is_none_or(|status| card.status == status)
-            && self.since.is_none_or(|since| card.last_activity >= since)
+                .is_none_or(|p| info.project.as_ref() == Some(p))
+            && self.status.is_none_or(|status| info.status == status)
+            && self.since.is_none_or(|since| info.last_activity >= since)
             && self
                 .parent
                 .as_ref()
-                .is_none_or(|p| card.lineage.parent() == Some(p))
+                .is_none_or(|p| info.lineage.parent() == Some(p))
     }
 }
 
-fn sort_by_activity(mut cards: Vec<SessionInfo>) -> Vec<SessionInfo> {
-    cards.sort_by(|a, b| (b.last_activity, &b.id).cmp(&(a.last_activity, &a.id)));
-    cards
+fn sort_by_activity(mut infos: Vec<SessionInfo>) -> Vec<SessionInfo> {
+    infos.sort_by(|a, b| (b.last_activity, &b.id).cmp(&(a.last_activity, &a.id)));
+    infos
 }
 
-/// The attachments that a session's entries name.
+/// The attachments that a session's entries refer to.
 fn collect_attachments(session: &Session) -> Vec<Digest> {
     let entries = session.log.iter().filter_map(|stored| stored.decode().ok());
     let mut blobs = Vec::new();
@@ -68,19 +68,19 @@ impl Catalog for MemoryStore {
         after: Option<&Cursor>,
         limit: usize,
     ) -> Result<Page<SessionInfo>, StoreError> {
-        let cards = self.with_owner(owner, |space| {
+        let infos = self.with_owner(owner, |space| {
             let matching = space.sessions.values().filter(|session| {
-                let card = &session.record.info;
-                filter.matches(card, session.trashed_at.is_some())
+                let info = &session.record.info;
+                filter.matches(info, session.trashed_at.is_some())
                     && after.is_none_or(|cursor| {
-                        (card.last_activity, &card.id) < (cursor.last_activity, &cursor.id)
+                        (info.last_activity, &info.id) < (cursor.last_activity, &cursor.id)
                     })
             });
             matching
                 .map(|session| session.record.info.clone())
                 .collect()
         });
-        Ok(Page::from_overfetch(sort_by_activity(cards), limit))
+        Ok(Page::from_overfetch(sort_by_activity(infos), limit))
     }
 
     async fn count(&self, owner: &Owner, filter: &SessionFilter) -> Result<u64, StoreError> {
@@ -99,26 +99,26 @@ impl Catalog for MemoryStore {
         limit: usize,
     ) -> Result<Vec<Candidate>, StoreError> {
         self.with_owner(owner, |space| {
-            let is_it = |card: &SessionInfo| {
-                card.id.as_str() == text
-                    || card.key.as_ref().is_some_and(|key| key.as_str() == text)
-                    || card.name.as_ref().is_some_and(|name| name.as_str() == text)
+            let is_exact = |info: &SessionInfo| {
+                info.id.as_str() == text
+                    || info.key.as_ref().is_some_and(|key| key.as_str() == text)
+                    || info.name.as_ref().is_some_and(|name| name.as_str() == text)
             };
-            let cards = space.sessions.values().map(|session| &session.record.info);
-            let meant = cards
-                .filter(|card| {
-                    is_it(card) || (card.id.as_str().starts_with(text) && !card.is_internal())
+            let infos = space.sessions.values().map(|session| &session.record.info);
+            let meant = infos
+                .filter(|info| {
+                    is_exact(info) || (info.id.as_str().starts_with(text) && !info.is_internal())
                 })
                 .cloned()
                 .collect();
-            let mut cards = sort_by_activity(meant);
-            cards.sort_by_key(|card| !is_it(card));
-            cards.truncate(limit);
-            Ok(cards
+            let mut infos = sort_by_activity(meant);
+            infos.sort_by_key(|info| !is_exact(info));
+            infos.truncate(limit);
+            Ok(infos
                 .into_iter()
-                .map(|card| Candidate {
-                    trashed: space.sessions[&card.id].trashed_at.is_some(),
-                    info: card,
+                .map(|info| Candidate {
+                    trashed: space.sessions[&info.id].trashed_at.is_some(),
+                    info,
                 })
                 .collect())
         })
@@ -175,8 +175,8 @@ impl Catalog for MemoryStore {
                 .values()
                 .filter_map(|session| {
                     let at = session.trashed_at.filter(|at| *at < before)?;
-                    let card = session.record.info.clone();
-                    Some(TrashedSession { info: card, at })
+                    let info = session.record.info.clone();
+                    Some(TrashedSession { info, at })
                 })
                 .collect();
             trashed.sort_by(|a, b| (a.at, &a.info.id).cmp(&(b.at, &b.info.id)));
@@ -216,12 +216,12 @@ impl Catalog for MemoryStore {
                         .iter()
                         .flat_map(collect_attachments)
                         .collect::<Vec<_>>();
-                    let kept: HashSet<_> = space
+                    let still_used: HashSet<_> = space
                         .sessions
                         .values()
                         .flat_map(collect_attachments)
                         .collect();
-                    for blob in blobs.iter().filter(|blob| !kept.contains(blob)) {
+                    for blob in blobs.iter().filter(|blob| !still_used.contains(blob)) {
                         space.blobs.remove(blob);
                     }
                     Ok(())

@@ -1,4 +1,4 @@
-//! What happened, in memory.
+//! [`ChangeFeed`] of the in-memory store.
 
 use async_trait::async_trait;
 use throughline_model::{Owner, Seq, SessionId};
@@ -6,7 +6,7 @@ use throughline_model::{Owner, Seq, SessionId};
 use super::MemoryStore;
 use crate::{Change, ChangeFeed, ChangeKind, Position, StoreError};
 
-/// Something that happened, without what it says: that is in the log.
+/// A change without the entry itself, which is in the log.
 #[derive(Clone, Debug)]
 pub(super) struct StoredChange {
     pub(super) session: SessionId,
@@ -47,7 +47,7 @@ impl ChangeFeed for MemoryStore {
 }
 
 impl MemoryStore {
-    /// What happened after a position, with what it says.
+    /// The changes after a position, with their entries.
     fn resolve_changes(
         &self,
         happened: Vec<(Position, Owner, StoredChange)>,
@@ -64,7 +64,7 @@ impl MemoryStore {
                 StoredChangeKind::Restored => ChangeKind::Restored,
                 StoredChangeKind::Removed => ChangeKind::Removed,
                 StoredChangeKind::Appended(seq) => {
-                    // What is gone with its session is not told again.
+                    // Changes of a removed session are not returned.
                     let session = spaces.get(&owner)?.sessions.get(&happened.session)?;
                     let index = usize::try_from(seq.0.checked_sub(1)?).ok()?;
                     ChangeKind::Appended((**session.log.get(index)?).clone())
@@ -80,12 +80,12 @@ impl MemoryStore {
         changes.take(limit).collect()
     }
 
-    /// Everything that happened, in order.
+    /// All changes, in order.
     fn all_changes(&self) -> Vec<(Position, Owner, StoredChange)> {
         let spaces = self.lock();
         let all = spaces.iter().flat_map(|(owner, space)| {
-            let told = space.changes.iter();
-            told.map(|(at, happened)| (*at, owner.clone(), happened.clone()))
+            let changes = space.changes.iter();
+            changes.map(|(at, happened)| (*at, owner.clone(), happened.clone()))
         });
         let mut all: Vec<_> = all.collect();
         all.sort_by_key(|(at, ..)| *at);

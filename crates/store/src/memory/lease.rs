@@ -1,4 +1,4 @@
-//! Leases in memory.
+//! [`LeaseStore`] of the in-memory store.
 
 use std::fmt;
 use std::sync::Arc;
@@ -18,7 +18,7 @@ pub(super) struct GrantedLease {
     granted_at: Timestamp,
 }
 
-/// The store's clock: that of the machine it is on, or one given for tests.
+/// The store's clock: the system clock, or one injected by tests.
 pub(super) struct Clock(Arc<dyn Fn() -> Timestamp + Send + Sync>);
 
 impl Clock {
@@ -61,7 +61,7 @@ impl GrantedLease {
 }
 
 impl OwnerData {
-    /// Whether what is written under this may still be.
+    /// Whether the fence's leases are still held.
     pub(super) fn is_fence_held(&self, fence: Option<&Fence>) -> bool {
         let held = |fence: &Fence| {
             let granted = self.leases.get(&fence.name);
@@ -70,7 +70,7 @@ impl OwnerData {
         fence.is_none_or(|fence| fence.iter().all(held))
     }
 
-    /// Refuses what is written under a lease that is another's.
+    /// Rejects a write whose lease was lost.
     pub(super) fn reject_lost(&self, fence: Option<&Fence>) -> Result<(), StoreError> {
         match fence {
             Some(fence) if !self.is_fence_held(Some(fence)) => Err(fence.lost_error()),

@@ -1,4 +1,4 @@
-//! Logs in memory.
+//! [`LogStore`] of the in-memory store.
 
 use std::sync::Arc;
 
@@ -17,9 +17,9 @@ impl LogStore for MemoryStore {
     async fn create(
         &self,
         owner: &Owner,
-        birth: SessionHeader,
+        header: SessionHeader,
     ) -> Result<CreateOutcome, StoreError> {
-        self.with_owner(owner, |space| space.create(birth))
+        self.with_owner(owner, |space| space.create(header))
     }
 
     async fn append(&self, to: &SessionRef, append: Append) -> Result<AppendOutcome, StoreError> {
@@ -63,9 +63,9 @@ impl LogStore for MemoryStore {
         &self,
         of: &SessionRef,
         at: Seq,
-        birth: SessionHeader,
+        header: SessionHeader,
     ) -> Result<Record, StoreError> {
-        self.with_owner(&of.owner, |space| space.fork(&of.id, at, birth))
+        self.with_owner(&of.owner, |space| space.fork(&of.id, at, header))
     }
 
     async fn locate(
@@ -109,7 +109,7 @@ impl LogStore for MemoryStore {
                     .token_counts
                     .retain(|(_, digest), _| *digest != stored.digest);
             }
-            // Forks share the very entry, so they are found by it.
+            // Forks share the same `Arc`, so they are found by pointer.
             for session in space.sessions.values_mut() {
                 for (stored, erased) in &tombstones {
                     if let Some(slot) = session
@@ -133,20 +133,20 @@ impl LogStore for MemoryStore {
     async fn import_log(
         &self,
         owner: &Owner,
-        birth: SessionHeader,
+        header: SessionHeader,
         entries: Vec<StoredEntry>,
     ) -> Result<u64, StoreError> {
         self.with_owner(owner, |space| {
-            let id = birth.id.clone();
+            let id = header.id.clone();
             let mut next = if space.sessions.contains_key(&id) {
                 space.live_session(&id)?.clone()
             } else {
-                if let Some(key) = &birth.key {
+                if let Some(key) = &header.key {
                     space.reject_taken_key(key)?;
                 }
                 Session {
-                    record: Record::new(&birth),
-                    header: birth,
+                    record: Record::new(&header),
+                    header,
                     log: Vec::new(),
                     trashed_at: None,
                 }
@@ -154,31 +154,31 @@ impl LogStore for MemoryStore {
             let mut new = 0;
             let first = next.record.info.head;
             for stored in entries {
-                let card = &next.record.info;
-                if stored.seq <= card.head {
+                let info = &next.record.info;
+                if stored.seq <= info.head {
                     let index = seq_to_usize(stored.seq).saturating_sub(1);
                     if next
                         .log
                         .get(index)
-                        .is_none_or(|kept| kept.digest != stored.digest)
+                        .is_none_or(|existing| existing.digest != stored.digest)
                     {
                         return Err(StoreError::Moved {
                             id,
                             expected: Seq(stored.seq.0.saturating_sub(1)),
-                            found: card.head,
+                            found: info.head,
                         });
                     }
                     continue;
                 }
-                if stored.seq != card.head.next() {
+                if stored.seq != info.head.next() {
                     return Err(StoreError::Moved {
                         id,
                         expected: Seq(stored.seq.0 - 1),
-                        found: card.head,
+                        found: info.head,
                     });
                 }
                 refuse_large_entry(&stored.payload)?;
-                verify_entry(&id, &stored, &card.digest)?;
+                verify_entry(&id, &stored, &info.digest)?;
                 next.record.apply(&decode_entry(&id, &stored)?);
                 next.log.push(Arc::new(stored));
                 new += 1;
@@ -195,7 +195,7 @@ impl LogStore for MemoryStore {
     }
 }
 
-/// The part of a log that is meant.
+/// The entries of a range.
 fn read_range(log: &[Arc<StoredEntry>], read: ReadRange) -> Vec<StoredEntry> {
     let end = read
         .to

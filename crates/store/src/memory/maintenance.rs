@@ -1,4 +1,4 @@
-//! Attachments in memory, and proof that all is sound.
+//! [`BlobStore`] and [`Maintenance`] of the in-memory store.
 
 use std::path::Path;
 

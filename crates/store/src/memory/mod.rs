@@ -1,8 +1,8 @@
-//! The store in memory: the simplest thing that is right.
+//! The in-memory store, the reference implementation.
 //!
-//! Every session holds its whole log, shared entry by entry with its forks. Slower to
-//! fork than a store that lasts, and impossible to get wrong: it is what the random
-//! tests of the others are compared with.
+//! Every session holds its whole log and shares the entries with its forks. Forking is
+//! slower than in a persistent store, but the code is simple enough to be obviously
+//! correct: the random tests of the other stores compare against it.
 
 mod api_tokens;
 mod catalog;
@@ -29,32 +29,32 @@ use crate::{
 use change_feed::{StoredChange, StoredChangeKind};
 use lease::{Clock, GrantedLease};
 
-/// A store that lives as long as the program.
+/// An in-memory store.
 #[derive(Debug, Default)]
 pub struct MemoryStore {
     owners: Mutex<BTreeMap<Owner, OwnerData>>,
     /// The position of the last change.
     position: AtomicU64,
     api_tokens: Mutex<Vec<ApiToken>>,
-    /// How many leases were ever taken.
+    /// The last fencing token granted.
     last_fencing_token: AtomicU64,
-    /// By which leases expire.
+    /// The clock that leases expire by.
     clock: Clock,
 }
 
-/// Everything of one owner.
+/// All data of one owner.
 #[derive(Debug, Default)]
 struct OwnerData {
     sessions: BTreeMap<SessionId, Session>,
     blobs: HashMap<Digest, Vec<u8>>,
     projects: Vec<Project>,
-    /// What entries cost, by encoding and digest: forks share entries, and so counts.
+    /// Token counts by encoding and digest: forks share entries, and so counts.
     token_counts: HashMap<(String, Digest), u64>,
-    /// What happened, in order.
+    /// The changes, in order.
     changes: Vec<(Position, StoredChange)>,
-    /// What has just happened and has no position yet.
+    /// New changes that have no position yet.
     pending_changes: Vec<StoredChange>,
-    /// Who does what alone, by its name.
+    /// Leases by name.
     leases: HashMap<String, GrantedLease>,
 }
 
@@ -67,12 +67,13 @@ struct Session {
 }
 
 impl MemoryStore {
-    /// An empty store.
+    /// Creates an empty store.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// An empty store whose leases expire by this clock: for tests and simulations.
+    /// Creates an empty store whose leases expire by this clock: for tests and
+    /// simulations.
     pub fn with_clock(now: impl Fn() -> Timestamp + Send + Sync + 'static) -> Self {
         Self {
             clock: Clock::new(now),
@@ -81,7 +82,7 @@ impl MemoryStore {
     }
 
     fn lock(&self) -> MutexGuard<'_, BTreeMap<Owner, OwnerData>> {
-        // A panic elsewhere cannot leave a half-made change: each is made in one go.
+        // A panic elsewhere cannot leave a partial change: each is applied at once.
         self.owners.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -90,7 +91,7 @@ impl MemoryStore {
         let space = spaces.entry(owner.clone()).or_default();
         let done = f(space);
         for happened in std::mem::take(&mut space.pending_changes) {
-            // Under the lock: positions and changes come in one order.
+            // Under the lock, so that positions and changes have the same order.
             let position = self.position.fetch_add(1, Ordering::Relaxed) + 1;
             space.changes.push((Position(position), happened));
         }
@@ -115,8 +116,8 @@ impl OwnerData {
         }
     }
 
-    fn create(&mut self, birth: SessionHeader) -> Result<CreateOutcome, StoreError> {
-        if let Some(key) = &birth.key {
+    fn create(&mut self, header: SessionHeader) -> Result<CreateOutcome, StoreError> {
+        if let Some(key) = &header.key {
             let holder = self.sessions.values().find(|session| {
                 session.trashed_at.is_none() && session.header.key.as_ref() == Some(key)
             });
@@ -127,21 +128,21 @@ impl OwnerData {
                 });
             }
         }
-        if let Some(session) = self.sessions.get(&birth.id) {
-            if session.header == birth && session.trashed_at.is_none() {
+        if let Some(session) = self.sessions.get(&header.id) {
+            if session.header == header && session.trashed_at.is_none() {
                 return Ok(CreateOutcome {
                     record: session.record.clone(),
                     existed: true,
                 });
             }
-            return Err(StoreError::SessionExists(birth.id));
+            return Err(StoreError::SessionExists(header.id));
         }
-        let record = Record::new(&birth);
+        let record = Record::new(&header);
         let session = Session {
             record: record.clone(),
             log: Vec::new(),
             trashed_at: None,
-            header: birth,
+            header,
         };
         self.record_change(&session.header.id.clone(), StoredChangeKind::Created);
         self.sessions.insert(session.header.id.clone(), session);
@@ -155,7 +156,7 @@ impl OwnerData {
         &mut self,
         of: &SessionId,
         at: Seq,
-        mut birth: SessionHeader,
+        mut header: SessionHeader,
     ) -> Result<Record, StoreError> {
         let origin = self.live_session(of)?.clone();
         if at > origin.record.info.head {
@@ -165,26 +166,26 @@ impl OwnerData {
                 head: origin.record.info.head,
             });
         }
-        birth.lineage = Lineage::Forked {
+        header.lineage = Lineage::Forked {
             session: of.clone(),
             at,
         };
         let shared = &origin.log[..seq_to_usize(at)];
-        let (birth, record) = fold_log(&origin.header, shared)?.fork(birth);
-        if let Some(existing) = self.sessions.get(&birth.id) {
-            if existing.header == birth && existing.trashed_at.is_none() {
+        let (header, record) = fold_log(&origin.header, shared)?.fork(header);
+        if let Some(existing) = self.sessions.get(&header.id) {
+            if existing.header == header && existing.trashed_at.is_none() {
                 return Ok(existing.record.clone());
             }
-            return Err(StoreError::SessionExists(birth.id));
+            return Err(StoreError::SessionExists(header.id));
         }
-        if let Some(key) = &birth.key {
+        if let Some(key) = &header.key {
             self.reject_taken_key(key)?;
         }
-        self.record_change(&birth.id, StoredChangeKind::Created);
+        self.record_change(&header.id, StoredChangeKind::Created);
         self.sessions.insert(
-            birth.id.clone(),
+            header.id.clone(),
             Session {
-                header: birth,
+                header,
                 record: record.clone(),
                 log: shared.to_vec(),
                 trashed_at: None,
@@ -193,7 +194,8 @@ impl OwnerData {
         Ok(record)
     }
 
-    /// The session that an entry was appended to: this one, or one it shares it with.
+    /// The session that an entry was appended to: this one, or one that it shares the
+    /// entry with.
     fn find_appended_session(&self, id: &SessionId, seq: Seq) -> SessionId {
         match self.sessions.get(id).map(|session| &session.header.lineage) {
             Some(Lineage::Forked { session, at }) if seq <= *at => {
@@ -259,12 +261,12 @@ impl OwnerData {
                 })
             }
             AppendDecision::Fork(at) => {
-                let OnConflict::Fork(birth) = append.on_conflict else {
-                    return Err(StoreError::Unsupported("fork without a birth"));
+                let OnConflict::Fork(header) = append.on_conflict else {
+                    return Err(StoreError::Unsupported("fork without a header"));
                 };
-                let fork = birth.id.clone();
+                let fork = header.id.clone();
                 if !self.sessions.contains_key(&fork) {
-                    self.fork(id, at, *birth)?;
+                    self.fork(id, at, *header)?;
                 }
                 let late = Append {
                     fence: append.fence,
@@ -281,7 +283,8 @@ impl OwnerData {
 }
 
 impl Session {
-    /// Where the entries are in what this session does not share with its origin.
+    /// The positions of the entries in the part that this session does not share with
+    /// its origin.
     fn locate(&self, ids: &[EntryId]) -> Vec<Option<Seq>> {
         let shared = match self.header.lineage {
             Lineage::Forked { at, .. } => seq_to_usize(at),
@@ -301,8 +304,8 @@ impl Session {
         let mut log = Vec::new();
         let mut entries = Vec::new();
         for new in &append.entries {
-            let card = &record.info;
-            let stored = StoredEntry::from_new(&card.digest, card.head.next(), new, rebased)
+            let info = &record.info;
+            let stored = StoredEntry::from_new(&info.digest, info.head.next(), new, rebased)
                 .map_err(|source| encoding_error(source.into()))?;
             refuse_large_entry(&stored.payload)?;
             let entry = decode_entry(&self.header.id, &stored)?;
@@ -327,10 +330,10 @@ fn seq_to_usize(seq: Seq) -> usize {
     usize::try_from(seq.0).unwrap_or(usize::MAX)
 }
 
-fn fold_log(birth: &SessionHeader, log: &[Arc<StoredEntry>]) -> Result<Record, StoreError> {
-    let mut record = Record::new(birth);
+fn fold_log(header: &SessionHeader, log: &[Arc<StoredEntry>]) -> Result<Record, StoreError> {
+    let mut record = Record::new(header);
     for stored in log {
-        record.apply(&decode_entry(&birth.id, stored)?);
+        record.apply(&decode_entry(&header.id, stored)?);
     }
     Ok(record)
 }

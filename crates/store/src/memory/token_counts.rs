@@ -1,4 +1,4 @@
-//! Token counts in memory.
+//! [`TokenCounts`] of the in-memory store.
 
 use async_trait::async_trait;
 use throughline_model::{Seq, SessionRef};

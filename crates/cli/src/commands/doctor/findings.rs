@@ -1,11 +1,11 @@
-//! How findings are told: what was found, and what to do about it.
+//! Formats findings of `tl doctor`: a description and a remedy for each.
 
 use anyhow::Result;
 use serde::Serialize;
 use serde_json::Value;
 use throughline::{CheckReport, Finding, HealthFinding, HealthReport, IndexProblem};
 
-/// Every finding as JSON, each with its remedy.
+/// Converts every finding to JSON, with its remedy.
 pub(super) fn findings_to_json(report: &CheckReport, health: &HealthReport) -> Result<Vec<Value>> {
     let mut all = Vec::new();
     for finding in &report.findings {
@@ -23,7 +23,7 @@ fn with_remedy(finding: &impl Serialize, remedy: &str) -> Result<Value> {
     Ok(value)
 }
 
-/// What was found in the store.
+/// Describes a finding in the store.
 pub(super) fn describe(finding: &Finding) -> String {
     match finding {
         Finding::File { what } => format!("file: {what}"),
@@ -41,23 +41,23 @@ pub(super) fn describe(finding: &Finding) -> String {
         Finding::Blob {
             digest,
             missing: true,
-        } => format!("attachment {digest}: its bytes are not here"),
+        } => format!("attachment {digest}: its bytes are missing"),
         Finding::Blob { digest, .. } => format!("attachment {digest}: its bytes have changed"),
     }
 }
 
-/// What to do about what was found in the store.
+/// Returns the remedy for a finding in the store.
 fn remedy(finding: &Finding) -> &'static str {
     match finding {
         Finding::File { .. } | Finding::Entry { .. } => {
-            "`tl doctor --salvage FILE` gets everything readable into a new store"
+            "`tl doctor --salvage FILE` copies everything readable into a new store"
         }
-        Finding::Derived { .. } => "`tl doctor --rebuild` mends it",
-        Finding::Blob { .. } => "a backup or an export may have its bytes",
+        Finding::Derived { .. } => "`tl doctor --rebuild` repairs it",
+        Finding::Blob { .. } => "a backup or an export may contain its bytes",
     }
 }
 
-/// What was found beside the store.
+/// Describes a finding outside the store.
 pub(super) fn describe_health(finding: &HealthFinding) -> String {
     match finding {
         HealthFinding::Index { what, .. } => format!("index: {what}"),
@@ -69,26 +69,32 @@ pub(super) fn describe_health(finding: &HealthFinding) -> String {
         } => format!("lease: {name} ({owner}) is held by {holder} until {expires_at}"),
         HealthFinding::Leftover { path, what } => format!("leftover: {} ({what})", path.display()),
         HealthFinding::Permissions { path, mode } => {
-            format!("permissions: {} is open to others ({mode})", path.display())
+            format!(
+                "permissions: {} is accessible to other users ({mode})",
+                path.display()
+            )
         }
     }
 }
 
-/// What to do about what was found beside the store.
+/// Returns the remedy for a finding outside the store.
 pub(super) fn health_remedy(finding: &HealthFinding) -> String {
     match finding {
         HealthFinding::Index {
             problem: IndexProblem::Unreadable,
             ..
-        } => "see to that, and check again".to_owned(),
-        HealthFinding::Index { .. } => "`tl doctor --rebuild` makes it again".to_owned(),
+        } => "fix the cause, then check again".to_owned(),
+        HealthFinding::Index { .. } => "`tl doctor --rebuild` rebuilds it".to_owned(),
         HealthFinding::Lease { .. } => {
-            "the clock was set back since: correct the machine's clock".to_owned()
+            "the clock has been set back: correct the machine's clock".to_owned()
         }
         HealthFinding::Leftover { .. } => "it can be deleted".to_owned(),
         HealthFinding::Permissions { path, .. } => {
             let path = path.to_string_lossy();
-            format!("`chmod go= {}` closes it", shell_words::quote(&path))
+            format!(
+                "`chmod go= {}` restricts it to you",
+                shell_words::quote(&path)
+            )
         }
     }
 }

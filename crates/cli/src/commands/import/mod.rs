@@ -1,4 +1,4 @@
-//! `tl import`
+//! `tl import`: imports sessions of other agents, or from a file.
 
 mod native_file;
 
@@ -16,40 +16,39 @@ use crate::error_report::UserError;
 use crate::time::parse_instant;
 use native_file::Format;
 
-/// Bring sessions in
+/// Import sessions
 ///
-/// Without a file, finds the sessions that other agents keep on this machine, and brings in
-/// what is new in them. Run it again and nothing is doubled: what did not change is not
-/// read, and a session that was rewritten elsewhere becomes a fork.
+/// Without a file, finds other agents' sessions on this machine and imports what is new.
+/// Can be run repeatedly without duplicates: unchanged files are not read, and a session
+/// that was rewritten elsewhere becomes a fork.
 ///
-/// With a file, takes any of their formats, what `tl export` wrote, or one JSON object a
+/// With a file, accepts any of their formats, output of `tl export`, or one JSON object per
 /// line: {"session": "id or name", "role": "user", "content": "text or blocks", "at":
 /// "RFC 3339", "id": "outside id", "author": "…", "name": "title", "project": "…"}.
-/// Bad lines are told by number; all others come in.
+/// Invalid lines are reported by number; all others are imported.
 #[derive(clap::Args, Debug)]
 pub(crate) struct ImportArgs {
-    /// The file; `-` for stdin [default: what is on this machine]
+    /// The file; `-` for stdin [default: sessions on this machine]
     #[arg(conflicts_with = "path")]
     file: Option<PathBuf>,
-    /// What is in the file [default: found out]
+    /// The file's format [default: detected]
     #[arg(long, short, value_enum, requires = "file", conflicts_with = "from")]
     format: Option<Format>,
-    /// Only of this agent: claude-code, codex, gemini, opencode, goose, pi, aider, llm,
+    /// Only this agent: claude-code, codex, gemini, opencode, goose, pi, aider, llm,
     /// chatgpt, openai-agents, conversations, messages, aiarmy, chat-loop, bot, agent-cli,
     /// dagent (may be repeated)
     #[arg(long, value_name = "NAME")]
     from: Vec<SourceFormat>,
-    /// Look here instead of where the agent keeps its sessions: a folder or a file (may be
-    /// repeated)
+    /// Look here instead of the agent's default location: a folder or a file (may be repeated)
     #[arg(long, requires = "from")]
     path: Vec<PathBuf>,
-    /// Only what changed since: 2026-11-15, 7d, RFC 3339
+    /// Only changes since: 2026-11-15, 7d, RFC 3339
     #[arg(long, value_name = "WHEN", conflicts_with = "file")]
     since: Option<String>,
-    /// Read everything, change nothing
+    /// Read everything without storing anything
     #[arg(long)]
     dry_run: bool,
-    /// Leave the indexing to whoever searches next
+    /// Leave indexing to the next search
     #[arg(long)]
     no_wait: bool,
 }
@@ -65,10 +64,10 @@ pub(crate) async fn run(app: &App, args: ImportArgs) -> Result<ExitCode> {
             if args.format.is_some() || agents.is_empty() || file.as_os_str() == "-" {
                 return native_file::run(app, file, &args).await;
             }
-            let places = [file.clone()];
-            let sources = agent_import::find_sources(app, &agents, &places);
+            let paths = [file.clone()];
+            let sources = agent_import::find_sources(app, &agents, &paths);
             if sources.is_empty() {
-                let what = format!("{} holds no sessions of {}", file.display(), agents[0]);
+                let what = format!("{} contains no sessions of {}", file.display(), agents[0]);
                 return Err(UserError::invalid(what).into());
             }
             sources
@@ -84,7 +83,7 @@ pub(crate) async fn run(app: &App, args: ImportArgs) -> Result<ExitCode> {
                 .find(|path| !app.resolve_path(path).exists())
             {
                 return Err(UserError {
-                    what: format!("there is no {}", missing.display()),
+                    what: format!("{} does not exist", missing.display()),
                     hint: None,
                     kind: throughline::ErrorKind::NotFound,
                 }
@@ -120,10 +119,11 @@ pub(crate) async fn run(app: &App, args: ImportArgs) -> Result<ExitCode> {
     })
 }
 
-/// Brings the index up to what came in, which is told by then and stays if this is stopped.
+/// Indexes the imported entries. The import is already stored and reported, so this may be
+/// interrupted.
 async fn update_index(app: &App, args: &ImportArgs) -> Result<()> {
     if !args.no_wait {
-        // Whoever has waited for this long finds it at once from now on.
+        // The user is waiting already; afterwards searches need not wait.
         search::catch_up_index(app, IndexWait::Unlimited).await?;
     }
     Ok(())

@@ -1,4 +1,4 @@
-//! Our own formats: message lines, logs and documents.
+//! Imports Throughline's own formats: JSON message lines, exported logs and JSON documents.
 
 use std::fs::File;
 use std::io::{BufRead, BufReader, Read};
@@ -21,21 +21,21 @@ use crate::app::App;
 use crate::commands::append::is_future;
 use crate::error_report::UserError;
 
-/// Entries of a log adopted in one go.
+/// Entries of a log stored per batch.
 const BATCH_SIZE: usize = 1_000;
-/// Bad lines told one by one.
+/// Maximum number of invalid lines reported individually.
 const MAX_REPORTED_LINES: usize = 20;
 
-/// What is in a file.
+/// The format of a file.
 #[derive(Clone, Copy, Debug, ValueEnum)]
 pub(super) enum Format {
-    /// One JSON message a line, of any sessions; or what `tl export` wrote as jsonl
+    /// One JSON message per line, of any sessions; or JSON Lines from `tl export`
     Jsonl,
-    /// One session as `tl export --format json` wrote it
+    /// One session from `tl export --format json`
     Json,
 }
 
-/// What an import did.
+/// Counts and errors of an import.
 #[derive(Debug, Default)]
 struct FileImportReport {
     created: u64,
@@ -46,7 +46,7 @@ struct FileImportReport {
 
 pub(super) async fn run(app: &App, file: &Path, args: &ImportArgs) -> Result<ExitCode> {
     if args.dry_run {
-        return Err(UserError::invalid("--dry-run is for the sessions of other agents").into());
+        return Err(UserError::invalid("--dry-run only works for sessions of other agents").into());
     }
     let bar = app.ui.progress("Importing", "bytes");
     let (mut reader, size) = open(app, file)?;
@@ -67,7 +67,7 @@ pub(super) async fn run(app: &App, file: &Path, args: &ImportArgs) -> Result<Exi
 type Input = BufReader<Box<dyn Read>>;
 
 fn open(app: &App, path: &Path) -> Result<(Input, Option<u64>)> {
-    // Large enough to see the first line of a log whole.
+    // Large enough to hold the first line of a log.
     let buffered = |input: Box<dyn Read>| BufReader::with_capacity(1 << 20, input);
     if path.as_os_str() == "-" {
         return Ok((buffered(Box::new(std::io::stdin())), None));
@@ -81,14 +81,14 @@ fn open(app: &App, path: &Path) -> Result<(Input, Option<u64>)> {
     Ok((buffered(Box::new(file)), size))
 }
 
-/// What the first line of a file says of the rest.
+/// The kind of a file, detected from its first line.
 enum FileKind {
     Log,
     Document,
     Message,
 }
 
-/// Looks at the first line without taking it.
+/// Detects the kind from the first line without consuming it.
 fn detect_kind(reader: &mut Input) -> Result<FileKind> {
     let seen = reader.fill_buf().context("the input cannot be read")?;
     let line = seen.split(|byte| *byte == b'\n').next().unwrap_or_default();
@@ -111,11 +111,11 @@ async fn import_messages(app: &App, reader: Input, bar: &ProgressBar) -> Result<
             Ok(line) => match line.session {
                 None => done
                     .bad_lines
-                    .push((number, "it names no session".to_owned())),
+                    .push((number, "no session specified".to_owned())),
                 Some(session) => {
                     let at = line.at.filter(|at| !is_future(*at, now));
                     if at != line.at {
-                        let what = "its time is in the future; now is taken";
+                        let what = "its time is in the future; using the current time";
                         app.ui.warn(format_args!("line {number}: {what}"));
                     }
                     let session = IncomingSession {
@@ -152,7 +152,7 @@ async fn import_messages(app: &App, reader: Input, bar: &ProgressBar) -> Result<
     Ok(done)
 }
 
-/// Sessions as `tl export` wrote them.
+/// Imports sessions written by `tl export`.
 async fn import_log(app: &App, reader: Input, bar: &ProgressBar) -> Result<FileImportReport> {
     let mut done = FileImportReport::default();
     let mut adopting: Option<SessionBatch> = None;
@@ -188,7 +188,7 @@ async fn import_log(app: &App, reader: Input, bar: &ProgressBar) -> Result<FileI
     Ok(done)
 }
 
-/// A session on its way in.
+/// Entries of a session to be stored together.
 #[derive(Debug)]
 struct SessionBatch {
     header: SessionHeader,
@@ -207,7 +207,7 @@ impl SessionBatch {
         }
     }
 
-    /// What is gathered so far, to be adopted now.
+    /// Takes the entries collected so far.
     fn take_batch(&mut self) -> Self {
         let part = Self {
             header: self.header.clone(),
@@ -280,10 +280,10 @@ fn print_report(app: &App, done: &FileImportReport) -> Result<ExitCode> {
                 "more line",
             );
             app.ui
-                .warn(format_args!("and {more}; --json tells them all"));
+                .warn(format_args!("and {more}; --json lists them all"));
         }
         app.ui.status(format_args!(
-            "{} in, {} there already, {} made",
+            "{} imported, {} already known, {} created",
             pluralize(done.appended, "message"),
             pluralize(done.known, "message"),
             pluralize(done.created, "session"),

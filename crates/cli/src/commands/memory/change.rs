@@ -1,4 +1,4 @@
-//! `tl memory add`, `edit`, `forget`, `accept` and `promote`
+//! `tl memory add`, `edit`, `forget`, `accept` and `promote`: change the facts of a memory.
 
 use anyhow::Result;
 use serde_json::json;
@@ -13,19 +13,19 @@ use crate::app::App;
 use crate::error_report::UserError;
 use crate::markdown::sanitize;
 
-/// Remember something
+/// Add a fact
 ///
-/// Prints the fact's id. What is known already is not remembered twice, and what the new
-/// fact plainly contradicts it replaces.
+/// Prints the fact's id. A known fact is not added twice, and a fact that the new one
+/// clearly contradicts is replaced.
 #[derive(clap::Args, Debug)]
 pub(super) struct AddArgs {
-    /// What
+    /// The fact
     #[arg(required = true, value_name = "TEXT")]
     text: Vec<String>,
     /// For all of your projects
     #[arg(long, conflicts_with = "file")]
     owner_wide: bool,
-    /// A file or folder it belongs to: it comes up when that is touched (may be repeated)
+    /// A file or folder it belongs to: it is recalled when that is touched (may be repeated)
     #[arg(long, value_name = "PATH")]
     file: Vec<String>,
     /// A fact that it replaces (may be repeated)
@@ -34,77 +34,77 @@ pub(super) struct AddArgs {
     /// The entry it comes from
     #[arg(long, value_name = "SESSION:SEQ")]
     source: Option<String>,
-    /// Remember it even if it looks like a secret
+    /// Store it even if it looks like a secret
     #[arg(long)]
     force: bool,
 }
 
-/// Say a fact in other words
+/// Change the text of a fact
 ///
-/// The old ones stay readable in its history. Prints the new id.
+/// The old text stays in its history. Prints the new id.
 #[derive(clap::Args, Debug)]
 pub(super) struct EditArgs {
-    /// Which fact
+    /// The fact's id
     fact: FactId,
-    /// The new words
+    /// The new text
     #[arg(required = true, value_name = "TEXT")]
     text: Vec<String>,
-    /// Remember it even if it looks like a secret
+    /// Store it even if it looks like a secret
     #[arg(long)]
     force: bool,
 }
 
-/// Let a fact count no more, or turn a proposal down
+/// Forget a fact, or reject a proposal
 ///
 /// It stays in the history, and is not proposed again.
 #[derive(clap::Args, Debug)]
 pub(super) struct ForgetArgs {
-    /// Which fact
+    /// The fact's id
     fact: FactId,
-    /// Why
+    /// The reason
     #[arg(long, value_name = "TEXT")]
     reason: Option<String>,
 }
 
-/// Let proposals count
+/// Accept proposed facts
 #[derive(clap::Args, Debug)]
 pub(super) struct AcceptArgs {
-    /// Which
+    /// The facts' ids
     #[arg(
         required_unless_present = "all",
         conflicts_with = "all",
         value_name = "ID"
     )]
     facts: Vec<FactId>,
-    /// Everything proposed
+    /// Accept all proposals
     #[arg(long)]
     all: bool,
 }
 
-/// Make a fact of the project one for all of your projects
+/// Make a project's fact apply to all of your projects
 ///
 /// Prints its new id.
 #[derive(clap::Args, Debug)]
 pub(super) struct PromoteArgs {
-    /// Which fact
+    /// The fact's id
     fact: FactId,
 }
 
-pub(super) async fn add(app: &App, place: &MemoryTarget, args: AddArgs) -> Result<()> {
+pub(super) async fn add(app: &App, target: &MemoryTarget, args: AddArgs) -> Result<()> {
     if let Some(other) = args
         .supersedes
         .iter()
         .find(|id| id.owner_wide != args.owner_wide)
     {
         return Err(UserError::invalid(format!(
-            "{other} cannot be replaced: a project's fact and an owner-wide one are kept apart"
+            "{other} cannot be replaced: project facts and owner-wide facts are separate"
         ))
         .with_hint(format!(
-            "`tl memory forget {other}`, or add it where that one is"
+            "`tl memory forget {other}`, or add the new fact to the same scope"
         ))
         .into());
     }
-    let files = args.file.iter().map(|file| place.relative_path(app, file));
+    let files = args.file.iter().map(|file| target.relative_path(app, file));
     let new = NewFact {
         source: match &args.source {
             Some(text) => Some(parse_source(app, text).await?),
@@ -115,12 +115,12 @@ pub(super) async fn add(app: &App, place: &MemoryTarget, args: AddArgs) -> Resul
         force: args.force,
         ..NewFact::from_person(args.text.join(" "))
     };
-    let memory = place.memory(args.owner_wide);
+    let memory = target.memory(args.owner_wide);
     let added = memory.add(new).await?;
     report_added(app, memory, &added).await
 }
 
-/// The entry that `SESSION:SEQ` means.
+/// Parses `SESSION:SEQ` and checks that the entry exists.
 async fn parse_source(app: &App, text: &str) -> Result<FactSource> {
     let parts = text.rsplit_once(':').and_then(|(session, seq)| {
         Some((
@@ -130,7 +130,7 @@ async fn parse_source(app: &App, text: &str) -> Result<FactSource> {
     });
     let Some((session, seq)) = parts else {
         return Err(UserError::invalid(format!("{text:?} is not an entry"))
-            .with_hint("name one by session and number: auth:12")
+            .with_hint("use SESSION:NUMBER, such as auth:12")
             .into());
     };
     let session = app.session(&session).await?;
@@ -150,22 +150,22 @@ async fn parse_source(app: &App, text: &str) -> Result<FactSource> {
     Ok(FactSource { session, seq })
 }
 
-pub(super) async fn edit(app: &App, place: &MemoryTarget, args: EditArgs) -> Result<()> {
-    let memory = place.memory(args.fact.owner_wide);
+pub(super) async fn edit(app: &App, target: &MemoryTarget, args: EditArgs) -> Result<()> {
+    let memory = target.memory(args.fact.owner_wide);
     let text = args.text.join(" ");
     let edited = memory.edit(args.fact.seq, &text, args.force).await?;
     report_added(app, memory, &edited).await
 }
 
-pub(super) async fn promote(app: &App, place: &MemoryTarget, args: PromoteArgs) -> Result<()> {
-    let promoted = place
+pub(super) async fn promote(app: &App, target: &MemoryTarget, args: PromoteArgs) -> Result<()> {
+    let promoted = target
         .memory(args.fact.owner_wide)
         .promote(args.fact.seq)
         .await?;
-    report_added(app, &place.owner_memory, &promoted).await
+    report_added(app, &target.owner_memory, &promoted).await
 }
 
-/// Tells what is remembered now: its id is the data.
+/// Reports an added fact; its id is the data.
 async fn report_added(app: &App, memory: &Memory, added: &AddFactOutcome) -> Result<()> {
     let shown = FactView::new(memory.scope(), &added.fact);
     let how = match added.status {
@@ -179,10 +179,10 @@ async fn report_added(app: &App, memory: &Memory, added: &AddFactOutcome) -> Res
     }
     match added.status {
         AddFactStatus::Known => app.ui.status(format_args!(
-            "Known already: {}",
+            "Already known: {}",
             sanitize(&one_line(&added.fact.text))
         )),
-        AddFactStatus::Accepted => app.ui.status("It was proposed already, and now counts"),
+        AddFactStatus::Accepted => app.ui.status("Accepted the existing proposal"),
         AddFactStatus::New => {
             let facts = memory.facts().await?;
             for old in added
@@ -194,7 +194,7 @@ async fn report_added(app: &App, memory: &Memory, added: &AddFactOutcome) -> Res
                 let old = FactView::new(memory.scope(), old);
                 let text = one_line(&old.fact.text);
                 app.ui
-                    .status(format_args!("In place of {}: {}", old.id, sanitize(&text)));
+                    .status(format_args!("Replaced {}: {}", old.id, sanitize(&text)));
             }
         }
     }
@@ -202,24 +202,23 @@ async fn report_added(app: &App, memory: &Memory, added: &AddFactOutcome) -> Res
     Ok(())
 }
 
-pub(super) async fn forget(app: &App, place: &MemoryTarget, args: ForgetArgs) -> Result<()> {
-    let memory = place.memory(args.fact.owner_wide);
+pub(super) async fn forget(app: &App, target: &MemoryTarget, args: ForgetArgs) -> Result<()> {
+    let memory = target.memory(args.fact.owner_wide);
     let fact = memory.forget(args.fact.seq, args.reason.as_deref()).await?;
     if app.ui.json {
         app.ui
             .json(&json!({"fact": FactView::new(memory.scope(), &fact)}))?;
     } else {
         let text = one_line(&fact.text);
-        app.ui
-            .status(format_args!("Forgotten: {}", sanitize(&text)));
+        app.ui.status(format_args!("Forgot: {}", sanitize(&text)));
     }
     Ok(())
 }
 
-pub(super) async fn accept(app: &App, place: &MemoryTarget, args: AcceptArgs) -> Result<()> {
+pub(super) async fn accept(app: &App, target: &MemoryTarget, args: AcceptArgs) -> Result<()> {
     let mut accepted: Vec<(&MemoryScope, throughline::Fact)> = Vec::new();
     for owner_wide in [false, true] {
-        let memory = place.memory(owner_wide);
+        let memory = target.memory(owner_wide);
         let facts = if args.all {
             let all = memory.facts().await?;
             let waiting = all.iter().filter(|fact| fact.proposed && fact.is_current());
@@ -242,7 +241,7 @@ pub(super) async fn accept(app: &App, place: &MemoryTarget, args: AcceptArgs) ->
         return Ok(());
     }
     if shown.is_empty() {
-        app.ui.status("Nothing is proposed.");
+        app.ui.status("No proposed facts.");
     }
     for shown in &shown {
         let text = one_line(&shown.fact.text);

@@ -1,4 +1,4 @@
-//! A fact as it is named and shown.
+//! The ids of facts on the command line, and how facts are displayed.
 
 use std::fmt;
 use std::str::FromStr;
@@ -11,7 +11,7 @@ use super::MemoryTarget;
 use crate::app::App;
 use crate::ui::{Table, truncate};
 
-/// What a person types to name a fact: `7`, or `o7` where it is owner-wide.
+/// The id of a fact on the command line: `7`, or `o7` if owner-wide.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct FactId {
     pub(super) owner_wide: bool,
@@ -29,7 +29,7 @@ impl FromStr for FactId {
         match number.parse() {
             Ok(seq) => Ok(Self { owner_wide, seq }),
             Err(_) => Err(format!(
-                "{text:?} is not a fact's id: use 7, or o7 for one that is owner-wide; \
+                "{text:?} is not a fact's id: use 7, or o7 for an owner-wide fact; \
                  `tl memory list` shows them"
             )),
         }
@@ -43,7 +43,7 @@ impl fmt::Display for FactId {
     }
 }
 
-/// A fact with the scope it is in, as JSON has it.
+/// A fact with its scope, as printed in JSON.
 #[derive(Serialize)]
 pub(super) struct FactView<'a> {
     pub(super) id: String,
@@ -68,7 +68,7 @@ impl<'a> FactView<'a> {
         }
     }
 
-    /// How well it fits what was asked for.
+    /// Sets the search score.
     pub(super) fn with_score(self, score: f32) -> Self {
         Self {
             score: Some(score),
@@ -76,7 +76,7 @@ impl<'a> FactView<'a> {
         }
     }
 
-    /// What became of it, where it does not simply count.
+    /// Returns the state, or an empty text for a fact in effect.
     fn state(&self) -> String {
         match (
             self.fact.superseded_by,
@@ -94,8 +94,8 @@ impl<'a> FactView<'a> {
     }
 }
 
-/// Facts as a table of at most the screen's width.
-pub(super) fn render_table(app: &App, place: &MemoryTarget, facts: &[FactView<'_>]) -> String {
+/// Renders facts as a table that fits the screen.
+pub(super) fn render_table(app: &App, target: &MemoryTarget, facts: &[FactView<'_>]) -> String {
     let now = throughline::Environment::now(&throughline::SystemEnvironment);
     let head = ["ID", "FACT", "FILES", "BY", "STATE", "USES", "AGE"];
     let mut table = Table::new(&head, &[0, 5, 6], 1);
@@ -118,7 +118,7 @@ pub(super) fn render_table(app: &App, place: &MemoryTarget, facts: &[FactView<'_
             format_age(fact.at, now, &app.zone),
         ]);
     }
-    let title = format!("Memory of {}", place.project.name);
+    let title = format!("Memory of {}", target.project.name);
     format!(
         "{}\n{}",
         app.ui.bold(&crate::markdown::sanitize(&title)),
@@ -126,7 +126,7 @@ pub(super) fn render_table(app: &App, place: &MemoryTarget, facts: &[FactView<'_
     )
 }
 
-/// A text on one line.
+/// Joins a text into one line.
 pub(super) fn one_line(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }

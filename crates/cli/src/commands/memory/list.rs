@@ -1,4 +1,4 @@
-//! `tl memory list`, `search` and `history`
+//! `tl memory list`, `search` and `history`: show the facts of a memory.
 
 use anyhow::Result;
 use serde_json::json;
@@ -10,39 +10,39 @@ use crate::app::App;
 use crate::markdown::{sanitize, wrap_plain};
 use crate::time::format_time;
 
-/// List what is remembered
+/// List facts
 ///
-/// Of the project, and owner-wide, whose ids begin with an o.
+/// Lists the project's facts and owner-wide ones, whose ids begin with an o.
 #[derive(clap::Args, Debug, Default)]
 pub(super) struct ListArgs {
-    /// Those proposed, replaced and forgotten too
+    /// Include proposed, replaced and forgotten facts
     #[arg(long, conflicts_with_all = ["proposed", "forgotten"])]
     all: bool,
-    /// Only those that wait for your word
+    /// Only proposed facts
     #[arg(long, conflicts_with = "forgotten")]
     proposed: bool,
-    /// Only those forgotten
+    /// Only forgotten facts
     #[arg(long)]
     forgotten: bool,
-    /// Only those that belong to a file or folder (may be repeated)
+    /// Only facts about a file or folder (may be repeated)
     #[arg(long, value_name = "PATH")]
     file: Vec<String>,
 }
 
-/// Find facts by what they are about
+/// Search facts
 #[derive(clap::Args, Debug)]
 pub(super) struct SearchArgs {
-    /// Words
+    /// The query
     #[arg(required = true, value_name = "QUERY")]
     query: Vec<String>,
 }
 
-/// Show what happened to a fact, or to all
+/// Show the history of one fact, or of all
 ///
-/// What it replaced and what replaced it, who said so and when.
+/// Shows what replaced what, who changed it and when.
 #[derive(clap::Args, Debug)]
 pub(super) struct HistoryArgs {
-    /// Which fact [default: all]
+    /// The fact's id [default: all]
     fact: Option<FactId>,
 }
 
@@ -60,7 +60,7 @@ impl ListArgs {
     }
 }
 
-/// What a listing leaves out without having been asked to.
+/// Numbers of facts that a listing hides by default.
 #[derive(serde::Serialize, Default)]
 struct HiddenCounts {
     proposed: u64,
@@ -80,12 +80,12 @@ impl HiddenCounts {
     }
 }
 
-pub(super) async fn list(app: &App, place: &MemoryTarget, args: ListArgs) -> Result<()> {
-    let files = args.file.iter().map(|file| place.relative_path(app, file));
+pub(super) async fn list(app: &App, target: &MemoryTarget, args: ListArgs) -> Result<()> {
+    let files = args.file.iter().map(|file| target.relative_path(app, file));
     let files = files.collect::<Result<Vec<_>>>()?;
     let mut hidden = HiddenCounts::default();
     let mut facts: Vec<(&MemoryScope, Fact)> = Vec::new();
-    for memory in [&place.project_memory, &place.owner_memory] {
+    for memory in [&target.project_memory, &target.owner_memory] {
         for fact in memory.facts().await?.iter() {
             if !files.is_empty() && !fact.is_related_to(&files) {
                 continue;
@@ -103,7 +103,7 @@ pub(super) async fn list(app: &App, place: &MemoryTarget, args: ListArgs) -> Res
         .collect();
     if app.ui.json {
         app.ui.json(&json!({
-            "project": place.project.id,
+            "project": target.project.id,
             "facts": shown,
             "hidden": hidden,
         }))?;
@@ -112,12 +112,12 @@ pub(super) async fn list(app: &App, place: &MemoryTarget, args: ListArgs) -> Res
     if shown.is_empty() {
         let plain = !args.proposed && !args.forgotten && files.is_empty();
         app.ui.status(match (plain, args.proposed) {
-            (true, _) => "Nothing is remembered yet: `tl memory add TEXT` remembers something.",
-            (false, true) => "Nothing is proposed.",
+            (true, _) => "No facts yet: `tl memory add TEXT` adds one.",
+            (false, true) => "No proposed facts.",
             (false, false) => "No fact matches.",
         });
     } else {
-        app.ui.page(&render_table(app, place, &shown))?;
+        app.ui.page(&render_table(app, target, &shown))?;
     }
     if !args.proposed && !args.forgotten {
         report_hidden(app, &hidden);
@@ -142,10 +142,10 @@ fn report_hidden(app: &App, hidden: &HiddenCounts) {
     }
 }
 
-pub(super) async fn search(app: &App, place: &MemoryTarget, args: SearchArgs) -> Result<()> {
+pub(super) async fn search(app: &App, target: &MemoryTarget, args: SearchArgs) -> Result<()> {
     let query = args.query.join(" ");
     let mut found: Vec<(&MemoryScope, FactMatch)> = Vec::new();
-    for memory in [&place.project_memory, &place.owner_memory] {
+    for memory in [&target.project_memory, &target.owner_memory] {
         let here = memory.search(&query).await?;
         found.extend(here.into_iter().map(|found| (memory.scope(), found)));
     }
@@ -158,33 +158,37 @@ pub(super) async fn search(app: &App, place: &MemoryTarget, args: SearchArgs) ->
         app.ui.json(&json!({"query": query, "facts": shown}))?;
     } else if shown.is_empty() {
         app.ui
-            .status(format_args!("No fact is about {}", sanitize(&query)));
+            .status(format_args!("No fact matches {}", sanitize(&query)));
     } else {
-        app.ui.page(&render_table(app, place, &shown))?;
+        app.ui.page(&render_table(app, target, &shown))?;
     }
     Ok(())
 }
 
-pub(super) async fn show_history(app: &App, place: &MemoryTarget, args: HistoryArgs) -> Result<()> {
-    let mut told: Vec<(bool, Entry)> = Vec::new();
+pub(super) async fn show_history(
+    app: &App,
+    target: &MemoryTarget,
+    args: HistoryArgs,
+) -> Result<()> {
+    let mut changes: Vec<(bool, Entry)> = Vec::new();
     for owner_wide in [false, true] {
         if args.fact.is_some_and(|fact| fact.owner_wide != owner_wide) {
             continue;
         }
         let seq = args.fact.map(|fact| fact.seq);
-        let entries = place.memory(owner_wide).history(seq).await?;
-        // How often facts were of use is noise where all are told of.
+        let entries = target.memory(owner_wide).history(seq).await?;
+        // Uses of facts are noise in the history of all facts.
         let tells = |entry: &Entry| seq.is_some() || !matches!(entry.body, Body::Used { .. });
-        told.extend(
+        changes.extend(
             entries
                 .into_iter()
                 .filter(tells)
                 .map(|entry| (owner_wide, entry)),
         );
     }
-    told.sort_by_key(|(_, entry)| entry.at);
+    changes.sort_by_key(|(_, entry)| entry.at);
     if app.ui.json {
-        let entries: Vec<_> = told
+        let entries: Vec<_> = changes
             .iter()
             .map(|(owner_wide, entry)| {
                 let scope = if *owner_wide { "owner" } else { "project" };
@@ -194,13 +198,13 @@ pub(super) async fn show_history(app: &App, place: &MemoryTarget, args: HistoryA
         app.ui.json(&json!({"history": entries}))?;
         return Ok(());
     }
-    if told.is_empty() {
-        app.ui.status("Nothing was ever remembered here.");
+    if changes.is_empty() {
+        app.ui.status("No history yet.");
         return Ok(());
     }
     let now = app.tl().await?.now();
     let mut text = String::new();
-    for (owner_wide, entry) in &told {
+    for (owner_wide, entry) in &changes {
         let owner_wide = *owner_wide;
         let seq = entry.seq;
         let id = FactId { owner_wide, seq };
@@ -222,7 +226,7 @@ pub(super) async fn show_history(app: &App, place: &MemoryTarget, args: HistoryA
     Ok(())
 }
 
-/// What an entry of a memory did, in a few words.
+/// Describes in a few words what an entry of a memory changed.
 fn describe_change(body: &Body, owner_wide: bool) -> String {
     let ids = |seqs: &[Seq]| {
         let ids = seqs.iter().map(|seq| {
@@ -242,13 +246,13 @@ fn describe_change(body: &Body, owner_wide: bool) -> String {
                 PERSON => "a person",
                 program => program,
             };
-            let mut told = vec![format!("{what} by {by}")];
+            let mut parts = vec![format!("{what} by {by}")];
             let source = fact.source.as_ref();
-            told.extend(source.map(|at| format!("from {}:{}", at.session, at.seq)));
+            parts.extend(source.map(|at| format!("from {}:{}", at.session, at.seq)));
             if !fact.supersedes.is_empty() {
-                told.push(format!("in place of {}", ids(&fact.supersedes)));
+                parts.push(format!("replacing {}", ids(&fact.supersedes)));
             }
-            told.join(", ")
+            parts.join(", ")
         }
         Body::Accepted { fact } => format!("{} accepted", ids(&[*fact])),
         Body::Forgotten { fact, reason } => {
@@ -256,7 +260,7 @@ fn describe_change(body: &Body, owner_wide: bool) -> String {
             let reason = reason.as_deref().unwrap_or_default();
             format!("{} forgotten{colon}{reason}", ids(&[*fact]))
         }
-        Body::Used { facts, session } => format!("{} of use in {session}", ids(facts)),
+        Body::Used { facts, session } => format!("{} used in {session}", ids(facts)),
         other => other.kind().to_owned(),
     }
 }

@@ -1,4 +1,4 @@
-//! `tl memory export` and `import`
+//! `tl memory export` and `import`: facts as a section of AGENTS.md.
 
 use std::path::{Path, PathBuf};
 
@@ -15,22 +15,22 @@ use crate::app::App;
 use crate::error_report::UserError;
 use crate::paths::write_atomically;
 
-/// Write what is remembered as a section of an AGENTS.md
+/// Write facts as a section of an AGENTS.md
 ///
-/// Grouped by file, between markers: in a file, only what stands between them changes.
+/// Grouped by file, between markers: in an existing file, only the text between them changes.
 #[derive(clap::Args, Debug)]
 pub(super) struct ExportArgs {
-    /// The file; the section goes into it [default: stdout]
+    /// The file to update [default: stdout]
     #[arg(long, short, value_name = "FILE")]
     output: Option<PathBuf>,
-    /// What is owner-wide instead
+    /// Owner-wide facts instead
     #[arg(long)]
     owner_wide: bool,
 }
 
-/// Read such a section back
+/// Read a section written by `tl memory export`
 ///
-/// What is new in it is remembered. What is no longer in it is not forgotten.
+/// Adds new facts. Facts that are no longer in the section are not forgotten.
 #[derive(clap::Args, Debug)]
 pub(super) struct ImportArgs {
     /// The file
@@ -38,13 +38,13 @@ pub(super) struct ImportArgs {
     /// For all of your projects
     #[arg(long)]
     owner_wide: bool,
-    /// Remember even what looks like a secret
+    /// Store even what looks like a secret
     #[arg(long)]
     force: bool,
 }
 
-pub(super) async fn export(app: &App, place: &MemoryTarget, args: ExportArgs) -> Result<()> {
-    let facts = place.memory(args.owner_wide).list().await?;
+pub(super) async fn export(app: &App, target: &MemoryTarget, args: ExportArgs) -> Result<()> {
+    let facts = target.memory(args.owner_wide).list().await?;
     let lines: Vec<_> = facts
         .into_iter()
         .map(|fact| MemoryLine {
@@ -81,7 +81,7 @@ pub(super) async fn export(app: &App, place: &MemoryTarget, args: ExportArgs) ->
     Ok(())
 }
 
-/// Writes a file whole; who may read it stays as it was.
+/// Writes a file atomically and preserves its permissions.
 fn write_preserving_permissions(file: &Path, bytes: &[u8]) -> std::io::Result<()> {
     match std::fs::metadata(file) {
         Ok(before) => {
@@ -92,12 +92,12 @@ fn write_preserving_permissions(file: &Path, bytes: &[u8]) -> std::io::Result<()
     }
 }
 
-pub(super) async fn import(app: &App, place: &MemoryTarget, args: ImportArgs) -> Result<()> {
+pub(super) async fn import(app: &App, target: &MemoryTarget, args: ImportArgs) -> Result<()> {
     let path = &args.file;
     let text = std::fs::read_to_string(app.resolve_path(path))
         .map_err(|error| read_error(path, &error))?;
     let lines = read_memory(&text).map_err(|error| section_error(path, error))?;
-    let memory = place.memory(args.owner_wide);
+    let memory = target.memory(args.owner_wide);
     let (mut new, mut known, mut refused) = (0, 0, 0);
     for line in lines {
         let fact = NewFact {
@@ -112,15 +112,14 @@ pub(super) async fn import(app: &App, place: &MemoryTarget, args: ImportArgs) ->
         match memory.add(fact).await {
             Ok(added) if added.status == AddFactStatus::Known => known += 1,
             Ok(_) => new += 1,
-            // One bad line is no reason to leave the others out.
+            // An invalid line does not prevent the others from being added.
             Err(Error::Memory(error)) => {
                 refused += 1;
                 let hint = match &error {
-                    MemoryError::Secret(_) => "; --force remembers it all the same",
+                    MemoryError::Secret(_) => "; --force stores it anyway",
                     _ => "",
                 };
-                app.ui
-                    .warn(format_args!("a fact was left out: {error}{hint}"));
+                app.ui.warn(format_args!("skipped a fact: {error}{hint}"));
             }
             Err(error) => return Err(error.into()),
         }
@@ -130,7 +129,7 @@ pub(super) async fn import(app: &App, place: &MemoryTarget, args: ImportArgs) ->
             .json(&json!({"new": new, "known": known, "refused": refused}))?;
     } else {
         app.ui.status(format_args!(
-            "{} new, {known} known already",
+            "{} new, {known} already known",
             pluralize(new, "fact")
         ));
     }

@@ -1,4 +1,4 @@
-//! `tl memory`
+//! `tl memory`: manages facts that apply across sessions.
 
 mod change;
 mod fact;
@@ -14,17 +14,17 @@ use crate::error_report::UserError;
 use crate::project;
 pub(crate) use proposals::{propose_facts, remember_turn};
 
-/// Remember things across sessions
+/// Manage facts remembered across sessions
 ///
-/// Facts belong to a project, or to all of yours with --owner-wide, and are part of the
-/// requests of every session there. `tl compact` and the end of a chat propose what they
-/// found; nothing proposed counts before you accept it. A newer fact replaces one that it
-/// contradicts, and both stay readable. Without a command, lists what is remembered.
+/// Facts belong to a project, or to all of yours with --owner-wide, and are part of every
+/// request of its sessions. `tl compact` and the end of a chat propose facts, which take
+/// effect once you accept them. A newer fact replaces one that it contradicts; both stay in
+/// the history. Without a command, lists the facts.
 #[derive(clap::Args, Debug)]
 pub(crate) struct MemoryArgs {
     #[command(subcommand)]
     command: Option<MemoryCommand>,
-    /// The project: its name or id, or `.` for the one of the working folder
+    /// The project: its name or id, or `.` for the working folder's
     #[arg(long, global = true, default_value = ".", value_name = "PROJECT")]
     project: String,
 }
@@ -44,7 +44,7 @@ enum MemoryCommand {
 }
 
 impl MemoryArgs {
-    /// Whether it changes nothing.
+    /// Returns whether the command only reads.
     pub(super) fn is_read_only(&self) -> bool {
         use MemoryCommand::{Export, History, List, Search};
         matches!(
@@ -55,30 +55,30 @@ impl MemoryArgs {
 }
 
 pub(crate) async fn run(app: &App, args: MemoryArgs) -> Result<()> {
-    let place = MemoryTarget::find(app, &args.project).await?;
+    let target = MemoryTarget::find(app, &args.project).await?;
     match args
         .command
         .unwrap_or(MemoryCommand::List(list::ListArgs::default()))
     {
-        MemoryCommand::Add(args) => change::add(app, &place, args).await,
-        MemoryCommand::List(args) => list::list(app, &place, args).await,
-        MemoryCommand::Search(args) => list::search(app, &place, args).await,
-        MemoryCommand::Edit(args) => change::edit(app, &place, args).await,
-        MemoryCommand::Forget(args) => change::forget(app, &place, args).await,
-        MemoryCommand::Accept(args) => change::accept(app, &place, args).await,
-        MemoryCommand::Promote(args) => change::promote(app, &place, args).await,
-        MemoryCommand::History(args) => list::show_history(app, &place, args).await,
-        MemoryCommand::Export(args) => memory_section::export(app, &place, args).await,
-        MemoryCommand::Import(args) => memory_section::import(app, &place, args).await,
+        MemoryCommand::Add(args) => change::add(app, &target, args).await,
+        MemoryCommand::List(args) => list::list(app, &target, args).await,
+        MemoryCommand::Search(args) => list::search(app, &target, args).await,
+        MemoryCommand::Edit(args) => change::edit(app, &target, args).await,
+        MemoryCommand::Forget(args) => change::forget(app, &target, args).await,
+        MemoryCommand::Accept(args) => change::accept(app, &target, args).await,
+        MemoryCommand::Promote(args) => change::promote(app, &target, args).await,
+        MemoryCommand::History(args) => list::show_history(app, &target, args).await,
+        MemoryCommand::Export(args) => memory_section::export(app, &target, args).await,
+        MemoryCommand::Import(args) => memory_section::import(app, &target, args).await,
     }
 }
 
-/// The project whose memory is meant, and its memory beside the owner-wide one.
+/// A project with its memory and the owner-wide memory.
 struct MemoryTarget {
     project: Project,
     project_memory: Memory,
     owner_memory: Memory,
-    /// Whether it is the project of the working folder.
+    /// Whether this is the working folder's project.
     is_working_folder: bool,
 }
 
@@ -89,7 +89,7 @@ impl MemoryTarget {
         let projects = tl.projects().await?;
         let project = projects.into_iter().find(|project| project.id == id);
         let project =
-            project.ok_or_else(|| UserError::invalid(format!("there is no project {text:?}")))?;
+            project.ok_or_else(|| UserError::invalid(format!("unknown project {text:?}")))?;
         Ok(Self {
             project_memory: tl.memory(MemoryScope::Project(project.id.clone())),
             owner_memory: tl.memory(MemoryScope::Owner),
@@ -98,7 +98,7 @@ impl MemoryTarget {
         })
     }
 
-    /// The memory that is meant.
+    /// Returns the owner-wide or the project's memory.
     fn memory(&self, owner_wide: bool) -> &Memory {
         if owner_wide {
             &self.owner_memory
@@ -107,7 +107,7 @@ impl MemoryTarget {
         }
     }
 
-    /// A file or folder as facts name it: relative to the project's top.
+    /// Returns a path relative to the project's root, as facts store it.
     fn relative_path(&self, app: &App, path: &str) -> Result<String> {
         let start = self
             .is_working_folder

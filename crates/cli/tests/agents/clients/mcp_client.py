@@ -98,7 +98,7 @@ async def talk(client: Client, key: str) -> None:
 
     saved = await call(client, "save_checkpoint", session=key, completed=["Chose Redis"])
     assert saved["covers"] == 3 and saved["seq"] == 4, saved
-    assert "says nothing" in await refused(client, "save_checkpoint", session=key)
+    assert "checkpoint is empty" in await refused(client, "save_checkpoint", session=key)
     context = await call(client, "build_context", task="Go on", session=session)
     assert "Chose Redis" in str(context), context
 

@@ -1,4 +1,4 @@
-//! A database that goes away, or is full, or is another one than before.
+//! A database that becomes unavailable, is full, or fails over.
 
 use std::time::Duration;
 
@@ -13,7 +13,7 @@ fn a_database_restarted_under_load_loses_nothing() {
     let Some(programs) = PostgresBinaries::for_tests() else {
         return;
     };
-    // As sure as it is by default: what it has acknowledged it has on the disk.
+    // With default durability: what it has acknowledged is on disk.
     let mut cluster = Cluster::start(&programs, &[]).unwrap();
     let url = cluster.url();
     let fleet = Fleet::start([&url; 3], &[]);
@@ -44,7 +44,7 @@ fn a_connection_cut_in_the_middle_of_a_commit_doubles_nothing() {
     let work = append_while(&fleet, 6, 12, 10, || cutter.cut_commits(true));
     cutter.cut_commits(false);
     assert!(cutter.cuts() >= 5, "{} commits were cut", cutter.cuts());
-    // The servers tried again by themselves: nobody was told of it.
+    // The servers retried by themselves: no client received an error.
     assert_eq!(work.refused, Vec::<String>::new());
     fleet.verify(&work.acknowledged);
 }
@@ -61,7 +61,7 @@ fn a_server_whose_connections_are_all_in_use_has_others_wait() {
         .enable_all()
         .build()
         .unwrap();
-    // Nobody can look at a session: more ask than there are connections to wait with.
+    // Nobody can read a session: there are more requests than connections.
     let blocking = runtime.block_on(async {
         let client = trial.connect().await;
         let block = "BEGIN; LOCK TABLE throughline.session IN ACCESS EXCLUSIVE MODE";
@@ -92,7 +92,7 @@ fn a_server_whose_connections_are_all_in_use_has_others_wait() {
     }
 }
 
-/// An address of whichever of two servers takes writes.
+/// The URL of whichever of two servers accepts writes.
 fn read_write_url(one: &Cluster, other: &Cluster) -> String {
     let hosts = [one.host(), other.host()].join(",");
     format!("postgres://postgres@{hosts}/postgres?target_session_attrs=read-write")
@@ -105,7 +105,7 @@ fn a_replica_that_takes_over_has_everything_that_was_acknowledged() {
     };
     let mut primary = Cluster::start(&programs, &[]).unwrap();
     let replica = primary.start_replica().unwrap();
-    // From now on a commit is one when the replica has it too.
+    // From now on a commit waits for the replica.
     primary
         .run_sql("ALTER SYSTEM SET synchronous_standby_names = 'replica'")
         .unwrap();

@@ -1,4 +1,4 @@
-//! What one server's clients append, another's hear.
+//! Events of entries that other servers' clients append.
 
 use std::io::{BufRead, BufReader};
 use std::time::Duration;
@@ -11,7 +11,7 @@ use crate::server_process::HttpRequest;
 
 const MESSAGE_COUNT: usize = 60;
 
-/// The texts of the messages that a server tells of, as they come.
+/// Collects the message texts of a server's event stream, as they arrive.
 fn collect_texts(address: &str, ready: &std::sync::mpsc::Sender<()>) -> Vec<String> {
     let ask = HttpRequest {
         method: "GET",
@@ -70,7 +70,7 @@ fn a_server_whose_listening_connection_is_cut_delivers_everything_in_order() {
         .collect();
     for (count, text) in said.iter().enumerate() {
         if count % 10 == 5 {
-            // Whatever is said from here on, nobody passes the word on, for a while.
+            // No notifications get through for a while.
             cutter.close_connections();
         }
         client.append(&session, text);

@@ -1,4 +1,4 @@
-//! A server that is killed in the middle of something.
+//! Servers that are killed during an operation.
 
 use std::io::{BufRead, BufReader};
 use std::time::Duration;
@@ -14,7 +14,7 @@ fn is_for_a_summary(request: &Request) -> bool {
     request.system().contains("\"open_tasks\"")
 }
 
-/// A model that takes its time over the first request of a kind, and its servers.
+/// Starts a mock model that is slow to answer the first request of a kind, and its servers.
 fn start_with_slow_model(
     trial: &TestDatabase,
     is_slow: fn(&Request) -> bool,
@@ -40,7 +40,7 @@ fn start_with_slow_model(
     (stand_in, fleet)
 }
 
-/// Waits until the model has been asked so.
+/// Waits until the model has received such a request.
 fn wait_for_request(stand_in: &MockProvider, wanted: fn(&Request) -> bool) {
     while !stand_in.requests().iter().any(wanted) {
         std::thread::sleep(Duration::from_millis(10));
@@ -74,7 +74,7 @@ fn a_question_whose_server_was_killed_is_answered_by_another() {
         body: &body,
     };
     let turn = ask.send(&fleet.servers[0].address).unwrap();
-    // Told that it has begun: the question is kept.
+    // The turn has begun: the question is stored.
     let mut told = BufReader::new(turn).lines();
     let begun = told.any(|line| line.is_ok_and(|line| line == "event: turn:started"));
     assert!(begun);
@@ -120,7 +120,7 @@ fn a_compaction_whose_server_was_killed_is_made_by_another() {
     fleet.servers[0].kill();
     drop(slow);
 
-    // Both wait until it is known that the first is gone; one of them does it.
+    // Both wait until the first is known to be gone; one of them then does it.
     let other = fleet.servers[1].address.clone();
     let asking = std::thread::spawn({
         let path = path.clone();
@@ -143,7 +143,7 @@ fn a_compaction_whose_server_was_killed_is_made_by_another() {
 
     let summaries = stand_in.requests();
     let summaries = summaries.iter().filter(|request| is_for_a_summary(request));
-    // The one that nobody got, and one more.
+    // The one that was lost, and one more.
     assert_eq!(summaries.count(), 2);
     let shown = fleet.json(&["show", session, "--all"]);
     let entries = shown["entries"].as_array().unwrap();

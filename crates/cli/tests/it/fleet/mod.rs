@@ -1,8 +1,7 @@
-//! Several servers over one database, and clients that use them while things fail.
+//! Several servers over one database, and clients that use them during failures.
 //!
-//! Whatever fails, the same must hold afterwards: what was acknowledged is there, under the
-//! number it was acknowledged with; nothing is there twice; no number is missing; and the
-//! store is sound.
+//! Invariants after any failure: every acknowledged message is stored under its
+//! acknowledged number; none is duplicated; no number is missing; and the store is sound.
 
 mod database;
 mod events;
@@ -18,7 +17,7 @@ use serde_json::{Value, json};
 use crate::harness::Tl;
 use crate::server_process::{HttpRequest, ServerProcess};
 
-/// How long a client waits before it tries again, and how often it does.
+/// How long a client waits before it retries, and how often it does.
 const RETRY_PAUSE: Duration = Duration::from_millis(50);
 const MAX_TRIES: usize = 600;
 
@@ -31,7 +30,7 @@ struct Fleet {
 }
 
 impl Fleet {
-    /// Three servers, each over an address of the same database.
+    /// Starts three servers, each with its own URL of the same database.
     fn start(urls: [&str; 3], variables: &[(&str, &str)]) -> Self {
         let tl = Tl::new();
         let start = |url: &&str| {
@@ -49,14 +48,14 @@ impl Fleet {
         addresses.collect()
     }
 
-    /// What `tl` says of the store, past the servers.
+    /// Runs `tl` on the store directly and parses its JSON output.
     #[track_caller]
     fn json(&self, args: &[&str]) -> Value {
         let args: Vec<_> = ["--store", &self.url].iter().chain(args).copied().collect();
         self.tl.json(&args)
     }
 
-    /// Makes a session by its key; gives its id.
+    /// Creates a session with a key; returns its id.
     fn session(&self, key: &str) -> String {
         let body = json!({ "key": key }).to_string();
         let (status, made) = self.servers[2].request("POST", "/api/sessions", None, &body);
@@ -76,7 +75,7 @@ impl Fleet {
             .collect()
     }
 
-    /// Holds what is in the store against what was acknowledged.
+    /// Compares the store with what was acknowledged.
     #[track_caller]
     fn verify(&self, acknowledged: &[AcknowledgedMessage]) {
         let mut by_session = BTreeMap::<&str, BTreeMap<&str, u64>>::new();
@@ -104,7 +103,7 @@ impl Fleet {
     }
 }
 
-/// What a server said it has kept.
+/// A message that a server acknowledged.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct AcknowledgedMessage {
     session: String,
@@ -112,15 +111,15 @@ struct AcknowledgedMessage {
     seq: u64,
 }
 
-/// What became of some clients' work.
+/// The results of the clients.
 #[derive(Debug, Default)]
 struct ClientReport {
     acknowledged: Vec<AcknowledgedMessage>,
-    /// What servers said when they could not.
+    /// Error codes that servers returned.
     refused: Vec<String>,
 }
 
-/// One client: talks to one server for as long as that answers.
+/// A client that uses one server until that fails.
 #[derive(Debug)]
 struct Client {
     addresses: Vec<String>,
@@ -129,7 +128,7 @@ struct Client {
 }
 
 impl Client {
-    /// Appends a message, again and elsewhere if need be, under one key.
+    /// Appends a message under one key, with retries on other servers.
     fn append(&mut self, session: &str, text: &str) {
         let path = format!("/api/sessions/{session}/entries");
         let headers = format!("idempotency-key: {text}\r\n");
@@ -152,12 +151,12 @@ impl Client {
                     });
                 }
                 Ok((503, problem)) => {
-                    // A clear error: what it is, and that it passes.
+                    // A clear error: it names the problem, and that it is temporary.
                     let code = problem["code"].as_str().expect("a problem has a code");
                     self.work.refused.push(code.to_owned());
                 }
                 Ok((status, problem)) => panic!("{status} {problem}"),
-                // The server is gone, or went in the middle of its answer.
+                // The server is gone, or failed in the middle of its response.
                 Err(_) => self.server = (self.server + 1) % self.addresses.len(),
             }
             std::thread::sleep(RETRY_PAUSE);
@@ -166,8 +165,8 @@ impl Client {
     }
 }
 
-/// Clients that append to one session that all have and to one of their own, at once; when
-/// about so many messages have been acknowledged, something happens.
+/// Runs clients that append concurrently to one shared session and to one of their own;
+/// once about this many messages are acknowledged, runs `happens`.
 fn append_while(
     fleet: &Fleet,
     clients: usize,

@@ -1,4 +1,4 @@
-//! Nothing that people say, nor any token, is in the logs, at any level.
+//! Logs contain neither message texts nor tokens, at any level.
 
 use std::fmt::Write as _;
 
@@ -117,7 +117,7 @@ fn what_is_said_is_in_no_log() {
                 "/store/v1/append".to_owned(),
                 json!({"session": MARKER}),
             ),
-            // What makes no sense is not quoted either.
+            // Invalid input is not quoted either.
             (
                 "POST",
                 format!("/api/sessions/{id}/entries"),

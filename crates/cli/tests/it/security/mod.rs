@@ -1,4 +1,4 @@
-//! Attacks on a real `tl serve`, and what must still hold under them.
+//! Attacks on a real `tl serve`, and the guarantees that must still hold.
 
 mod floods;
 mod logs;
@@ -11,7 +11,7 @@ use serde_json::Value;
 use crate::harness::Tl;
 use crate::server_process::ServerProcess;
 
-/// A token for somebody; its text and its id.
+/// Creates a token for a user; returns its text and its id.
 fn create_token(tl: &Tl, store: &[&str], user: &str, more: &[&str]) -> (String, String) {
     let args = [store, &["token", "create", "--user", user], more].concat();
     let made = tl.json(&args);
@@ -19,7 +19,7 @@ fn create_token(tl: &Tl, store: &[&str], user: &str, more: &[&str]) -> (String, 
     (text("token"), text("id"))
 }
 
-/// Waits until something holds; fails after a minute.
+/// Waits until a condition holds; fails after a minute.
 fn eventually(what: &str, mut holds: impl FnMut() -> bool) {
     for _ in 0..600 {
         if holds() {
@@ -30,7 +30,7 @@ fn eventually(what: &str, mut holds: impl FnMut() -> bool) {
     panic!("{what} did not come to pass");
 }
 
-/// A session of whoever calls with a token.
+/// Creates a session of the token's user.
 fn create_session(served: &ServerProcess, token: &str) -> String {
     let (status, made): (u16, Value) = served.request("POST", "/api/sessions", Some(token), "{}");
     assert_eq!(status, 201, "{made}");

@@ -1,4 +1,4 @@
-//! Rates, proxies, cookies, hosts and what is nested too deeply.
+//! Rate limits, proxies, cookies, hosts and deeply nested input.
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -9,7 +9,7 @@ use super::{create_session, create_token};
 use crate::harness::Tl;
 use crate::server_process::{HttpRequest, ServerProcess};
 
-/// Sends a request as it is; answers with everything that comes back.
+/// Sends a raw request; returns the whole response.
 fn raw(served: &ServerProcess, request: &str) -> String {
     let mut stream = TcpStream::connect(&served.address).unwrap();
     stream.write_all(request.as_bytes()).unwrap();
@@ -45,7 +45,7 @@ fn rates_are_limited_on_loopback_once_there_are_tokens() {
         };
         ask.fetch(&served.address).unwrap().0
     };
-    // Open: as many as one likes.
+    // Without tokens there is no limit.
     assert!((0..400).all(|_| asked(None, "") == 200));
     let (bot, _) = create_token(&tl, &[], "bot", &["--role", "service"]);
     let (alice, _) = create_token(&tl, &[], "alice", &[]);
@@ -57,7 +57,7 @@ fn rates_are_limited_on_loopback_once_there_are_tokens() {
         threads.into_iter().any(|thread| thread.join().unwrap())
     });
     assert!(limited, "800 requests at once");
-    // A service cannot get around its limit by naming somebody else each time.
+    // A service cannot evade its limit by naming a different user each time.
     let served = ServerProcess::start_with(&tl, &["--rate", "2"]).discard_stderr();
     let varied = (0..200).map(|number| {
         let headers = format!("authorization: Bearer {bot}\r\non-behalf-of: user-{number}\r\n");
@@ -85,7 +85,7 @@ fn a_flood_without_a_token_locks_nobody_else_out() {
         &["--host", "tl.example.org", "--trusted-proxy", "127.0.0.1"],
     );
     let from = |ip: &str| format!("x-forwarded-for: 6.6.6.6, {ip}\r\n");
-    // Wrong tokens from one address, which pretends to be several.
+    // Wrong tokens from one address that pretends to be several.
     let refused = (0..12)
         .map(|count| format!("x-forwarded-for: 7.7.7.{count}, 192.0.2.1\r\n"))
         .map(|headers| login(&served, "tl_wrong", &headers))
@@ -94,7 +94,7 @@ fn a_flood_without_a_token_locks_nobody_else_out() {
     assert!(refused.to_lowercase().contains("retry-after:"), "{refused}");
     let entered = login(&served, &alice, &from("192.0.2.2"));
     assert!(entered.starts_with("HTTP/1.1 303"), "{entered}");
-    // Any other requests leave the login alone.
+    // Other requests do not count against the login limit.
     for _ in 0..300 {
         raw(
             &served,
@@ -115,8 +115,8 @@ fn behind_a_tls_proxy_cookies_are_secure_and_browsers_stay_with_https() {
     let trusting = [&named[..], &["--trusted-proxy", "127.0.0.0/8"]].concat();
     let configured = [&named[..], &["--behind-tls"]].concat();
     let page = "origin: https://tl.example.org\r\n";
-    // Whether the cookie is for https only, and whether the browser is told to stay with it. A
-    // caller may restrict its own cookie, whether or not it is to be believed.
+    // Whether the cookie is limited to https, and whether the browser is told to stay on
+    // https. A caller may restrict its own cookie, whether or not its headers are trusted.
     for (args, headers, secure, stays) in [
         (&named[..], "", false, false),
         (&named[..], https, true, false),
@@ -171,7 +171,7 @@ fn json_that_is_nested_too_deeply_is_refused_everywhere() {
     };
     let entries = format!("/api/sessions/{id}/entries");
     let ask = |path: &str, body: &str| served.request("POST", path, Some(&alice), body);
-    // Passed on as it is, and readable by all that read it later.
+    // Stored as it is, and readable by everything that reads it later.
     let (status, kept) = ask(&entries, &call(&nested(200)));
     assert_eq!(status, 201, "{kept}");
     let shown = served.request("GET", &entries, Some(&alice), "").0;
@@ -204,7 +204,7 @@ fn json_that_is_nested_too_deeply_is_refused_everywhere() {
             );
         }
     }
-    // Also where JSON is sent as text, to be stored as it is.
+    // Also where JSON is sent as text, to be stored unchanged.
     let payload = format!(
         r#"{{"v":1,"kind":"message","role":"assistant","content":[{{"type":"x","y":{}}}]}}"#,
         nested(300)
@@ -241,7 +241,7 @@ fn json_that_is_nested_too_deeply_is_refused_by_every_command() {
                 assert!(outcome.stderr().contains(why), "{args:?}: {outcome}");
             }
         }
-        // What another agent wrote.
+        // Another agent's session file.
         let user = r#"{"type":"user","uuid":"u1","sessionId":"s","timestamp":"2026-01-01T00:00:00Z","message":{"role":"user","content":"heron"}}"#;
         let call = format!(
             r#"{{"type":"assistant","uuid":"u2","parentUuid":"u1","sessionId":"s","timestamp":"2026-01-01T00:00:01Z","message":{{"role":"assistant","content":[{{"type":"tool_use","id":"c","name":"n","input":{nested}}}]}}}}"#
@@ -251,8 +251,8 @@ fn json_that_is_nested_too_deeply_is_refused_by_every_command() {
         let path = file.to_str().unwrap();
         let outcome = tl.run(&["import", "--from", "claude-code", path]);
         assert!(outcome.stderr().contains(why), "{outcome}");
-        assert!(outcome.stderr().contains("1 message in"), "{outcome}");
-        // The protocol for agents, over stdin.
+        assert!(outcome.stderr().contains("1 message imported"), "{outcome}");
+        // MCP over stdin.
         let call =
             format!("{{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"x\",\"params\":{nested}}}\n");
         let outcome = tl.run_with(&["mcp"], call.as_bytes());

@@ -1,4 +1,4 @@
-//! Every kind of stream ends with the token it was opened with, on every server.
+//! Every kind of stream ends when its token is revoked or expires, on every server.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
@@ -14,7 +14,7 @@ use crate::server_process::{HttpRequest, ServerProcess};
 /// How event streams end.
 const CLOSED_EVENT: &[u8] = b"event: closed";
 
-/// A stream that is open, and how one knows that it was closed for want of a token.
+/// An open stream, and how to tell that it was closed for lack of a valid token.
 struct OpenStream {
     what: String,
     stream: TcpStream,
@@ -32,12 +32,12 @@ fn open_stream(address: &str, token: &str, method: &str, path: &str, body: &str)
     ask.send(address).unwrap()
 }
 
-/// A WebSocket of a program, once it is open.
+/// Opens a WebSocket as a program does.
 fn open_websocket(address: &str, token: &str) -> TcpStream {
     upgrade(address, &format!("authorization: Bearer {token}"))
 }
 
-/// A WebSocket, once it is open.
+/// Opens a WebSocket.
 fn upgrade(address: &str, header: &str) -> TcpStream {
     let mut stream = TcpStream::connect(address).unwrap();
     stream
@@ -60,7 +60,7 @@ fn upgrade(address: &str, header: &str) -> TcpStream {
     stream
 }
 
-/// Reads the head of an answer that must be a success.
+/// Reads the head of a response that must be a success.
 fn assert_success_head(stream: &TcpStream, what: &str) {
     let mut line = String::new();
     BufReader::with_capacity(1, stream)
@@ -69,7 +69,8 @@ fn assert_success_head(stream: &TcpStream, what: &str) {
     assert!(line.contains(" 200 "), "{what}: {line}");
 }
 
-/// One of every kind, on one server. Of `asked`, a turn goes on for longer than the test.
+/// Opens one stream of every kind on one server. The turn of session `asked` lasts longer
+/// than the test.
 fn open_all(served: &ServerProcess, token: &str, idle: &str, asked: &str) -> Vec<OpenStream> {
     let address = &served.address;
     let mut all = Vec::new();
@@ -107,7 +108,7 @@ fn open_all(served: &ServerProcess, token: &str, idle: &str, asked: &str) -> Vec
         upgrade(address, &format!("cookie: tl_token={token}")),
         b"\x03\xf0unauthorized",
     );
-    // These answer when there is something to say, or with a problem.
+    // These answer when there is something to report, or with a problem.
     let turns = format!("/api/sessions/{idle}/turns");
     let turn = r#"{"message": "And now?", "stream": false}"#;
     add(
@@ -128,8 +129,8 @@ fn open_all(served: &ServerProcess, token: &str, idle: &str, asked: &str) -> Vec
     all
 }
 
-/// Reads a stream to its end, which must come within a minute: far later than it should, so
-/// that a busy machine does not matter, and far earlier than it would without an end.
+/// Reads a stream to its end, which must come within a minute: long enough for a busy
+/// machine, and far earlier than the stream would end otherwise.
 fn read_to_end(stream: &mut TcpStream, what: &str) -> Vec<u8> {
     let began = Instant::now();
     let mut rest = Vec::new();
@@ -144,7 +145,7 @@ fn read_to_end(stream: &mut TcpStream, what: &str) -> Vec<u8> {
     }
 }
 
-/// Reads each to its end, and expects to be told why.
+/// Reads each stream to its end, and expects the reason.
 fn assert_closed(all: Vec<OpenStream>) {
     for OpenStream {
         what,
@@ -158,8 +159,8 @@ fn assert_closed(all: Vec<OpenStream>) {
     }
 }
 
-/// A session that has more to export than fits into the buffers between a server and somebody
-/// who does not read; its id, and how many bytes it has at least.
+/// Creates a session whose export exceeds the buffers between a server and a client that
+/// does not read; returns its id, and its minimum size in bytes.
 fn large_session(served: &ServerProcess, token: &str) -> (String, usize) {
     let id = create_session(served, token);
     let path = format!("/api/sessions/{id}/entries");
@@ -171,7 +172,7 @@ fn large_session(served: &ServerProcess, token: &str) -> (String, usize) {
     (id, 4 * content.len())
 }
 
-/// Opens everything on two servers over a store, ends the token, and sees everything end.
+/// Opens all streams on two servers over a store, ends the token, and asserts that all end.
 fn streams_end_with_their_token(store: &[&str], tl: &Tl, revoke: bool) {
     // A model that takes longer than the test.
     let script =
@@ -185,8 +186,8 @@ fn streams_end_with_their_token(store: &[&str], tl: &Tl, revoke: bool) {
     };
     let (other, _) = create_token(tl, store, "other", &[]);
     let servers = [start(), start()];
-    // Everything is prepared with another token of hers, so that the one that expires has time
-    // enough to open the streams.
+    // Everything is prepared with another of her tokens, so that the expiring one lasts
+    // long enough to open the streams.
     let (first, _) = create_token(tl, store, "alice", &[]);
     let sessions = servers.each_ref().map(|served| {
         (
@@ -226,10 +227,10 @@ fn streams_end_with_their_token(store: &[&str], tl: &Tl, revoke: bool) {
     let exported = read_to_end(&mut export, "an export").len();
     assert!(exported < length, "all was exported: {exported}");
     for served in &servers {
-        // What is known of a token is remembered for half a second.
+        // Servers cache tokens for half a second.
         let refused = || served.request("GET", "/api/whoami", Some(&text), "").0 == 401;
         eventually("the token is refused", refused);
-        // There is no stream over the protocol for agents: each request is answered alone.
+        // MCP has no stream: each request is answered separately.
         assert_eq!(served.request("GET", "/mcp", Some(&other), "").0, 405);
         assert_eq!(served.request("GET", "/api/events", Some(&text), "").0, 401);
         assert_eq!(
@@ -237,7 +238,7 @@ fn streams_end_with_their_token(store: &[&str], tl: &Tl, revoke: bool) {
             200
         );
     }
-    // Somebody else's goes on.
+    // Other users' streams continue.
     kept.set_read_timeout(Some(Duration::from_millis(200)))
         .unwrap();
     let mut rest = Vec::new();

@@ -1,4 +1,4 @@
-//! A server that had a token, or has a name, is never open.
+//! A server that had a token, or that has a host name, always requires a token.
 
 use throughline_postgres::test_database::TestDatabase;
 
@@ -36,14 +36,14 @@ fn a_server_whose_last_token_was_revoked_stays_closed() {
     let served = ServerProcess::start(&tl);
     assert_eq!(served.request("GET", "/api/whoami", None, "").0, 200);
     let (text, id) = create_token(&tl, &[], "alice", &["--role", "admin"]);
-    // Made by another process: there is no moment in which the server is still open.
+    // Created by another process: the server is not open even for a moment.
     assert_closed(&served);
     assert_eq!(served.request("GET", "/api/whoami", Some(&text), "").0, 200);
     tl.ok(&["token", "revoke", &id]);
     assert_closed(&served);
     let (said, _) = served.stop();
     assert!(said.contains("no token is required"), "{said}");
-    // Nor does it open when it is started again.
+    // Nor is it open after a restart.
     let served = ServerProcess::start(&tl);
     assert_closed(&served);
     let (said, _) = served.stop();

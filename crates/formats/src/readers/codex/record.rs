@@ -1,7 +1,7 @@
-//! A line of a rollout, taken apart in one pass.
+//! Parses a line of a rollout in one pass.
 //!
-//! Most of a rollout is what was said, in records whose type comes before it: what they say
-//! is read as that right away, and not first passed over to find where it ends.
+//! Most of a rollout is response items whose type precedes the payload. These are parsed
+//! directly, instead of first skipping the payload to find its end.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -15,7 +15,7 @@ use super::super::message_content::as_text;
 use super::super::openai_item::RawItem;
 use crate::json_members;
 
-/// What an item of what was said is in.
+/// The type of records that contain an item.
 const RESPONSE_ITEM: &str = "response_item";
 
 /// A record.
@@ -26,23 +26,23 @@ pub(super) struct Record<'a> {
     pub(super) payload: Option<Payload<'a>>,
 }
 
-/// What a record holds.
+/// The payload of a record.
 pub(super) enum Payload<'a> {
-    /// Something that was said.
+    /// A response item.
     Item(RawItem<'a>),
-    /// Anything else, still as text.
+    /// Anything else, as raw JSON.
     Other(&'a RawValue),
 }
 
 impl<'a> Record<'a> {
     pub(super) fn parse(line: &'a str) -> Result<Self, String> {
-        // What is wrong with a record that is not as usual is told by whoever looks at its
-        // members one by one.
+        // If a record is unusual, the slower parser reads the fields one by one and reports
+        // what is wrong.
         serde_json::from_str(line).or_else(|_| RawRecord::parse(line).map(Self::from))
     }
 }
 
-/// The text of what a record holds.
+/// Returns the text of a record's payload.
 pub(super) fn payload_text(line: &str) -> Result<&str, String> {
     let payload = RawRecord::parse(line)?.payload;
     payload
@@ -50,7 +50,7 @@ pub(super) fn payload_text(line: &str) -> Result<&str, String> {
         .ok_or_else(|| "it has no `payload`".to_owned())
 }
 
-/// A record with all its members as text, in whatever order.
+/// A record with its fields as raw JSON, in any order.
 #[derive(Deserialize)]
 struct RawRecord<'a> {
     #[serde(borrow)]
@@ -94,7 +94,7 @@ impl<'de: 'a, 'a> Deserialize<'de> for Record<'a> {
     }
 }
 
-/// Reads a record whose type comes before its payload; refuses any other that holds an item.
+/// Parses a record whose type precedes its payload; rejects others that contain an item.
 struct RecordVisitor;
 
 #[derive(Deserialize)]
@@ -155,7 +155,7 @@ impl<'de> Visitor<'de> for RecordVisitor {
     }
 }
 
-/// The members of an item that is an object: an array would pass for them otherwise.
+/// The fields of an item. Rejects arrays, which serde would accept.
 struct ItemObject<'a>(RawItem<'a>);
 
 impl<'de: 'a, 'a> Deserialize<'de> for ItemObject<'a> {
@@ -182,7 +182,7 @@ mod tests {
 
     use super::*;
 
-    /// What a record comes to, however it was read.
+    /// Describes a record, to compare both parsers.
     fn describe(record: &Record<'_>) -> String {
         let payload = match &record.payload {
             None => "none".to_owned(),

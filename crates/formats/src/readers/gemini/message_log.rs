@@ -1,6 +1,6 @@
-//! What a session came to, by where it stands in its file.
+//! Indexes the messages of a session by their positions in its file.
 //!
-//! Invariant: no more is held than where things are; what was said stays in the file.
+//! Invariant: only positions are held in memory; the text of messages stays in the file.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -17,7 +17,7 @@ use super::super::message_content::decode;
 use crate::json_members;
 use crate::surrogate::replace_lone_surrogates;
 
-/// What is known of the session itself.
+/// Metadata of the session.
 #[derive(Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub(super) struct Metadata {
@@ -28,16 +28,16 @@ pub(super) struct Metadata {
     pub(super) summary: Option<String>,
 }
 
-/// Where the text is that a session was gathered from.
+/// The text that positions refer to.
 pub(super) enum SourceText {
-    /// In a file, whose lines may be many.
+    /// A file, which may be large.
     File(FileWindow),
-    /// In a document that was read whole.
+    /// A document that is in memory.
     Whole(String),
 }
 
-/// A stretch of a file: most messages are told in the order they stand in, and the next one
-/// is there already.
+/// A buffered section of a file. Most messages are read in file order, so the next one is
+/// usually in the buffer.
 pub(super) struct FileWindow {
     file: File,
     start: u64,
@@ -45,7 +45,7 @@ pub(super) struct FileWindow {
 }
 
 impl FileWindow {
-    /// About as many bytes are read at a time.
+    /// Approximate number of bytes to read at a time.
     const READ_AHEAD: u64 = 256 * 1024;
 
     pub(super) fn new(file: File) -> Self {
@@ -79,7 +79,7 @@ fn truncated_error() -> io::Error {
 }
 
 impl SourceText {
-    /// The text of a stretch.
+    /// Returns the text of a range.
     pub(super) fn read_text(&mut self, at: &Range<u64>) -> io::Result<Cow<'_, str>> {
         match self {
             Self::File(window) => {
@@ -94,18 +94,18 @@ impl SourceText {
     }
 }
 
-/// A session's messages and what happened to them, in order.
+/// The messages of a session and their rewinds, in order.
 #[derive(Default)]
 pub(super) struct MessageLog {
     pub(super) metadata: Metadata,
     pub(super) messages: Vec<MessagePosition>,
     by_id: HashMap<IdHash, usize>,
     pub(super) events: Vec<Event>,
-    /// The messages that count now.
+    /// Indexes of the messages in effect.
     current: Vec<usize>,
 }
 
-/// A message: where it first stood, and its latest writing.
+/// A message: its first position, and its latest version.
 pub(super) struct MessagePosition {
     pub(super) place: u64,
     pub(super) at: Range<u64>,
@@ -115,11 +115,11 @@ pub(super) struct MessagePosition {
 pub(super) enum Event {
     /// The message with this index.
     Message(usize),
-    /// Back to the message with this index, or before all.
+    /// A rewind to the message with this index, or to the start.
     Rewind(u64, Option<usize>),
 }
 
-/// What tells one id from another, in less room.
+/// A hash of an id, to save memory.
 #[derive(PartialEq, Eq, Hash)]
 struct IdHash([u8; 16]);
 
@@ -132,7 +132,7 @@ impl IdHash {
 }
 
 impl MessageLog {
-    /// A session of which only its head is known.
+    /// Creates a log without messages.
     pub(super) fn new(metadata: Metadata) -> Self {
         Self {
             metadata,
@@ -140,10 +140,10 @@ impl MessageLog {
         }
     }
 
-    /// Takes a record, whose text begins at `offset`.
+    /// Adds a record, whose text starts at `offset`.
     pub(super) fn add_record(
         &mut self,
-        telling: &mut Emitter<'_>,
+        emitter: &mut Emitter<'_>,
         place: u64,
         offset: u64,
         text: &str,
@@ -173,7 +173,7 @@ impl MessageLog {
             return Ok(());
         }
         if operator.r#type.is_none() {
-            telling.emit_skipped(place, "record of no known kind");
+            emitter.emit_skipped(place, "record of unknown type");
             return Ok(());
         }
         let id = operator.id.unwrap_or_else(|| format!("#{place}"));
@@ -208,7 +208,7 @@ impl MessageLog {
         self.truncate_to(place, kept.unwrap_or(0));
     }
 
-    /// Only so many of the messages that count still do.
+    /// Truncates the messages in effect to the first `kept`.
     fn truncate_to(&mut self, place: u64, kept: usize) {
         for index in self.current.drain(kept..) {
             self.messages[index].is_current = false;
@@ -252,7 +252,7 @@ impl MessageLog {
                 own.unwrap_or_else(|| format!("#{place}.{index}"))
             })
             .collect();
-        // What stays at the beginning stays; the rest is taken back and said anew.
+        // The common prefix stays; the rest is rewound and emitted again.
         let known = ids.iter().map(|id| self.by_id.get(&IdHash::of(id)));
         let both = self.current.iter().zip(known);
         let same = both.take_while(|(here, there)| Some(*here) == *there);
@@ -268,7 +268,7 @@ impl MessageLog {
     }
 }
 
-/// Where a part of a text begins in it.
+/// Returns the offset of a part of a text.
 pub(super) fn offset_within(text: &str, part: &str) -> u64 {
     (part.as_ptr() as usize).saturating_sub(text.as_ptr() as usize) as u64
 }

@@ -1,4 +1,4 @@
-//! Parts of messages and of tool results, and the blocks they are kept as.
+//! Converts between content parts of items and the blocks they are stored as.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -10,10 +10,10 @@ use throughline::{Attachment, Block, Content, Digest, Json, Throughline};
 
 use crate::openai::OpenAiError;
 
-/// The bytes of attachments.
+/// Attachment bytes by digest.
 pub(super) type Blobs = HashMap<Digest, Vec<u8>>;
 
-/// Fetches the bytes of all attachments of a content.
+/// Loads the bytes of all attachments in a content.
 pub(super) async fn load_blobs(tl: &Throughline, content: &Content) -> Result<Blobs, OpenAiError> {
     let mut blobs = Blobs::new();
     for attachment in content.attachments() {
@@ -24,8 +24,8 @@ pub(super) async fn load_blobs(tl: &Throughline, content: &Content) -> Result<Bl
     Ok(blobs)
 }
 
-/// The block that a part is kept as. The bytes of a file are kept in `files`, to be stored
-/// when all of the request has been understood.
+/// Converts a part to a block. File bytes are collected in `files`, to be stored once the whole
+/// request has been validated.
 pub(super) fn part_to_block(part: &Value, files: &mut Vec<Vec<u8>>) -> Option<Block> {
     let text = |name: &str| part.get(name).and_then(Value::as_str);
     let known = match part.get("type").and_then(Value::as_str)? {
@@ -42,7 +42,7 @@ pub(super) fn part_to_block(part: &Value, files: &mut Vec<Vec<u8>>) -> Option<Bl
     })
 }
 
-/// An attachment, where its bytes are in the address itself and would be written the same.
+/// Converts a data URL to an attachment, if encoding it again gives the same URL.
 fn inline_attachment(url: &str, name: Option<&str>, files: &mut Vec<Vec<u8>>) -> Option<Block> {
     let (media_type, data) = url.strip_prefix("data:")?.split_once(";base64,")?;
     let bytes = STANDARD.decode(data).ok()?;
@@ -68,7 +68,7 @@ fn data_url(attachment: &Attachment, bytes: &[u8]) -> String {
     )
 }
 
-/// The part that a block is shown as, if it is part of a message.
+/// Converts a block to a part, if it belongs to a message.
 pub(super) fn block_to_part(block: &Block, is_answer: bool, blobs: &Blobs) -> Option<Value> {
     Some(match block {
         Block::Text(text) if is_answer => {
@@ -93,7 +93,7 @@ pub(super) fn block_to_part(block: &Block, is_answer: bool, blobs: &Blobs) -> Op
     })
 }
 
-/// The part that a foreign block holds, if it holds one.
+/// The part stored in a foreign block, if it holds one.
 fn foreign_part(raw: &Json) -> Option<Value> {
     if !raw.as_str().starts_with(r#"{"type":"openai_part""#) {
         return None;

@@ -1,4 +1,4 @@
-//! The items that an entry comes as.
+//! Converts an entry to the items it is shown as.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -16,15 +16,15 @@ use crate::openai::{OpenAiError, id};
 /// An item of a conversation.
 #[derive(Clone, Debug)]
 pub(in crate::openai) struct Item {
-    /// Its id.
+    /// Item id.
     pub(in crate::openai) id: String,
-    /// All of it.
+    /// The complete item.
     pub(in crate::openai) json: Json,
-    /// The blocks it is made of, as a message of their own.
+    /// The blocks it is made of, as a message content.
     pub(in crate::openai) blocks: Content,
 }
 
-/// The items that an entry of a session comes as; none where it says nothing.
+/// Returns the items of an entry; none if it has no content.
 pub(in crate::openai) async fn items_of_entry(
     tl: &Throughline,
     session: &SessionId,
@@ -51,7 +51,7 @@ pub(in crate::openai) async fn items_of_entry(
         maker.add_message(message, &blobs);
     }
     let mut items = maker.items;
-    // An entry that an item became has the item's own id.
+    // An entry that was added as an item keeps that item's id.
     if let (Some(own), [only]) = (&entry.external_id, items.as_mut_slice())
         && entry.id == EntryId::from_external(session, own)
         && id::is_storable(own)
@@ -61,7 +61,7 @@ pub(in crate::openai) async fn items_of_entry(
     Ok(items)
 }
 
-/// The items that a message comes as.
+/// Returns the items of a message.
 pub(super) fn items_of_message(message: &Message, entry: &EntryId, blobs: &Blobs) -> Vec<Item> {
     let mut maker = ItemBuilder::new(entry);
     maker.add_message(message, blobs);
@@ -69,7 +69,7 @@ pub(super) fn items_of_message(message: &Message, entry: &EntryId, blobs: &Blobs
 }
 
 impl Item {
-    /// Gives it another id, unless it is kept as it came.
+    /// Replaces the id, unless the item is stored verbatim.
     fn set_id(&mut self, own: &str) {
         let Ok(mut members) = self.json.decode::<Map<String, Value>>() else {
             return;
@@ -84,11 +84,11 @@ impl Item {
     }
 }
 
-/// Makes items of blocks.
+/// Builds items from blocks.
 struct ItemBuilder<'a> {
     entry: &'a EntryId,
     items: Vec<Item>,
-    /// How many items have each prefix so far.
+    /// Number of items per id prefix so far.
     counts: HashMap<String, usize>,
 }
 
@@ -115,9 +115,9 @@ impl<'a> ItemBuilder<'a> {
             Block::Foreign(raw) => ExtraFields::from_block(raw),
             _ => None,
         });
-        let said = &blocks[..blocks.len() - usize::from(rest.is_some())];
+        let content_blocks = &blocks[..blocks.len() - usize::from(rest.is_some())];
         let mut rest = rest;
-        for block in said {
+        for block in content_blocks {
             if let Some(part) = block_to_part(block, is_answer, blobs) {
                 parts.push(part);
                 run.push(block);
@@ -138,17 +138,17 @@ impl<'a> ItemBuilder<'a> {
             };
             self.push(item, vec![block.clone()], &mut rest);
         }
-        // A message of nothing is still a message.
-        if said.is_empty() || !parts.is_empty() {
+        // An empty message is still a message.
+        if content_blocks.is_empty() || !parts.is_empty() {
             self.flush_parts(message.role, status, &mut parts, &mut run, &mut rest);
-            if said.is_empty() {
+            if content_blocks.is_empty() {
                 let item = message_item(message.role, status, &[]);
                 self.push(item, Vec::new(), &mut rest);
             }
         }
     }
 
-    /// Ends a run of parts: they are one message.
+    /// Turns the collected parts into one message.
     fn flush_parts(
         &mut self,
         role: Role,
@@ -196,7 +196,7 @@ impl<'a> ItemBuilder<'a> {
         }
     }
 
-    /// An item of a type we do not know, as it came; with an id if it had none.
+    /// Adds an item of an unknown type verbatim, with an id if it had none.
     fn push_verbatim(&mut self, raw: &Json, block: &Block) {
         let mut json = unwrap_foreign(raw).unwrap_or_else(|| raw.clone());
         let Ok(members) = json.decode::<Members<'_>>() else {
@@ -219,16 +219,16 @@ impl<'a> ItemBuilder<'a> {
     }
 }
 
-/// The members of an object, as they were written.
+/// The members of a JSON object, as written.
 type Members<'a> = BTreeMap<String, &'a RawValue>;
 
-/// A member that is a text.
+/// Returns a text member.
 fn text_member(members: &Members<'_>, name: &str) -> Option<String> {
     serde_json::from_str(members.get(name)?.get()).ok()
 }
 
-/// The item within a foreign block, where it had to be wrapped to be kept. What has no type
-/// is no item by itself, and stays wrapped.
+/// Unwraps an item from a foreign block, if it had to be wrapped to be stored. A value without a
+/// type is not an item and stays wrapped.
 fn unwrap_foreign(raw: &Json) -> Option<Json> {
     let members: Members<'_> = raw.decode().ok()?;
     let data = members.get("data")?;
@@ -238,7 +238,7 @@ fn unwrap_foreign(raw: &Json) -> Option<Json> {
     is_item.then(|| Json::of(data).ok()).flatten()
 }
 
-/// An item with an id of ours, instead of one that is no text.
+/// Returns the item with our id, replacing one that is not text.
 fn with_id(item: &Json, mut members: Members<'_>, id: &str) -> Option<Json> {
     if members.remove("id").is_some() {
         let mut with_id = BTreeMap::from([("id".to_owned(), Json::of(id).ok()?)]);
@@ -247,7 +247,7 @@ fn with_id(item: &Json, mut members: Members<'_>, id: &str) -> Option<Json> {
         }
         return Json::of(&with_id).ok();
     }
-    // As it was written, but for the id before it all.
+    // Verbatim, except for the id at the front.
     let rest = item.as_str().trim_start().trim_start_matches('{');
     let comma = if members.is_empty() { "" } else { "," };
     serde_json::from_str(&format!("{{\"id\":\"{id}\"{comma}{rest}")).ok()

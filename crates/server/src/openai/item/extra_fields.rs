@@ -1,17 +1,17 @@
-//! What an item has that our blocks do not say.
+//! Fields of an item that have no equivalent in our blocks.
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use throughline::{Block, Json};
 
-/// Members beyond what is made of the blocks, or other than that.
+/// Members that are missing from, or different in, the item built from the blocks.
 #[derive(Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(super) struct ExtraFields {
     r#type: TypeTag,
-    /// Of the item itself.
+    /// Members of the item itself.
     #[serde(default, skip_serializing_if = "Map::is_empty")]
     members: Map<String, Value>,
-    /// Of its parts, in order.
+    /// Members of its parts, in order.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     parts: Vec<Map<String, Value>>,
 }
@@ -32,7 +32,7 @@ fn parts_member(item: &Map<String, Value>) -> Option<&'static str> {
     }
 }
 
-/// The member of a part that has the bytes of a file, by the part's type.
+/// The member that holds a file's bytes, by the part's type.
 pub(super) fn file_member(part: &Map<String, Value>) -> Option<&'static str> {
     match part.get("type").and_then(Value::as_str) {
         Some("input_image") => Some("image_url"),
@@ -41,8 +41,8 @@ pub(super) fn file_member(part: &Map<String, Value>) -> Option<&'static str> {
     }
 }
 
-/// Makes a file of a picture, or the other way round, where the type that was given says so:
-/// a picture may be given as a file, and what is made of its block is an image.
+/// Converts between image and file parts to match the given type: an image may be sent as a file,
+/// while its block is shown as an image.
 fn convert_file(made: &mut Map<String, Value>, given: &Map<String, Value>) {
     if let (Some(from), Some(to)) = (file_member(made), file_member(given))
         && from != to
@@ -53,7 +53,7 @@ fn convert_file(made: &mut Map<String, Value>, given: &Map<String, Value>) {
     }
 }
 
-/// What of one is not in the other. Null is as good as nothing.
+/// Members of one object that the other lacks or has with another value. Null equals absent.
 fn extra_members(given: &Map<String, Value>, made: &Map<String, Value>) -> Map<String, Value> {
     let differs =
         |(name, value): &(&String, &Value)| !value.is_null() && made.get(*name) != Some(*value);
@@ -64,7 +64,7 @@ fn extra_members(given: &Map<String, Value>, made: &Map<String, Value>) -> Map<S
 }
 
 impl ExtraFields {
-    /// What of a given item is not in what was made of its blocks.
+    /// Computes the members of a given item that are missing from the item built from its blocks.
     pub(super) fn difference<'a>(
         given: &'a Map<String, Value>,
         made: &'a Map<String, Value>,
@@ -91,7 +91,7 @@ impl ExtraFields {
                     _ => Map::new(),
                 })
                 .collect();
-            // Not `remove`, which moves the last member to where the removed one was.
+            // Not `remove`, which moves the last member to the removed one's position.
             rest.members.retain(|member, _| member != name);
             if rest.parts.iter().all(Map::is_empty) {
                 rest.parts.clear();
@@ -104,7 +104,7 @@ impl ExtraFields {
         self.members.is_empty() && self.parts.is_empty()
     }
 
-    /// Puts it back into what was made of the blocks.
+    /// Merges the fields into the item built from the blocks.
     pub(super) fn apply_to(self, item: &mut Map<String, Value>) {
         if let Some(parts) = parts_member(item).and_then(|name| item.get_mut(name))
             && let Some(parts) = parts.as_array_mut()
@@ -119,14 +119,14 @@ impl ExtraFields {
         item.extend(self.members);
     }
 
-    /// As a block, after those it belongs to.
+    /// Encodes the fields as a block, to follow the blocks they belong to.
     pub(super) fn to_block(&self) -> Result<Block, serde_json::Error> {
         Json::of(self).map(Block::Foreign)
     }
 
-    /// What a foreign block holds, if it is one of these.
+    /// Decodes a foreign block, if it holds extra fields.
     pub(super) fn from_block(raw: &Json) -> Option<Self> {
-        // Most foreign blocks are others, and may be large.
+        // Cheap check first: most foreign blocks are something else and may be large.
         raw.as_str()
             .starts_with(r#"{"type":"openai_item""#)
             .then(|| raw.decode().ok())

@@ -1,6 +1,7 @@
-//! Fuzz target: the decoder of items.
+//! Fuzz target for the item decoder.
 //!
-//! Whatever an item is, it is refused or kept, and what is kept comes back as it was given.
+//! Checks that any item is either refused or stored, and that a stored item is returned as it was
+//! sent.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -13,7 +14,7 @@ use super::content_part::Blobs;
 use super::entry_items::items_of_message;
 use super::new_item::parse_item;
 
-/// Items of every type, with everything that may be in them.
+/// Items of every type, with every field.
 const ITEMS: &[&str] = &[
     r#"{"role":"user","content":"hello"}"#,
     r#"{"type":"message","id":"msg_1","role":"user","content":[{"type":"input_text","text":"look"},{"type":"input_image","image_url":"data:image/png;base64,iVBORw0KGgo=","detail":"high"},{"type":"input_image","file_id":"f1"},{"type":"input_file","filename":"a.pdf","file_data":"data:application/pdf;base64,JVBERg=="}]}"#,
@@ -29,7 +30,7 @@ const ITEMS: &[&str] = &[
     r#"{"type":"item_reference","id":"msg_1"}"#,
 ];
 
-/// The item that a message comes as, where it comes as one.
+/// Returns the item of a message, if the message converts to exactly one.
 fn single_item(message: &Message, blobs: &Blobs) -> Option<Json> {
     let mut items = items_of_message(message, &EntryId::from_bytes([7; 16]), blobs);
     assert!(items.len() <= 1, "one item comes back as {}", items.len());
@@ -54,7 +55,7 @@ fn check(input: &Input) {
     for attachment in message.content.attachments() {
         assert!(blobs.contains_key(&attachment.blob), "a file is missing");
     }
-    // What is stored is read again as it was.
+    // The stored message is read back unchanged.
     let stored = serde_json::to_string(message).expect("it can be stored");
     let read: Message = serde_json::from_str(&stored).expect("it can be read");
     assert_eq!(&read, message);
@@ -62,14 +63,14 @@ fn check(input: &Input) {
         panic!("{text} does not come back");
     };
     assert_members_preserved(&raw, &back);
-    // What came back, given again, is the same.
+    // The returned item, sent again, gives the same result.
     let again = parse_item(&back, "input[0]").expect("what came back can be given");
     let back_again = single_item(again.message(), &blobs).expect("it comes back again");
     assert_eq!(back_again.as_str(), back.as_str());
 }
 
-/// Every member of an item comes back with its value. Null is as good as nothing, a text is short
-/// for a part, and ids are the server's to choose.
+/// Asserts that every field of an item is returned with its value. Null equals absent, text is
+/// shorthand for a part, and ids are chosen by the server.
 fn assert_members_preserved(raw: &Json, back: &Json) {
     let decode = |json: &Json| json.decode::<Map<String, Value>>().ok();
     let (Some(given), Some(back)) = (decode(raw), decode(back)) else {
@@ -85,7 +86,7 @@ fn assert_members_preserved(raw: &Json, back: &Json) {
     }
 }
 
-/// Whether a value says everything another does.
+/// Whether a value contains everything another one has.
 fn contains(shown: &Value, given: &Value) -> bool {
     match (shown, given) {
         (Value::Object(shown), Value::Object(given)) => given.iter().all(|(name, value)| {
@@ -112,7 +113,7 @@ fn items() {
 }
 
 #[test]
-fn an_id_that_is_no_text_is_refused() {
+fn an_id_that_is_not_a_string_is_refused() {
     for kind in ["message", "hologram"] {
         let item = format!(r#"{{"type":"{kind}","role":"user","content":"x","id":4}}"#);
         let refused = parse_item(&Json::parse(item).unwrap(), "input[0]").unwrap_err();
@@ -123,9 +124,9 @@ fn an_id_that_is_no_text_is_refused() {
     }
 }
 
-/// Importers keep items that no caller could give.
+/// Importers store items that no caller could send.
 #[test]
-fn a_stored_item_comes_back_with_an_id_whatever_it_has() {
+fn a_stored_item_is_always_returned_with_an_id() {
     for item in [
         r#"{"type":"hologram","id":4,"z":1e400}"#,
         r#"{"type":"hologram","id":null,"z":1e400}"#,
@@ -144,7 +145,7 @@ fn a_stored_item_comes_back_with_an_id_whatever_it_has() {
 }
 
 #[test]
-fn a_file_comes_back_as_the_kind_of_part_it_was_given_as() {
+fn a_file_is_returned_as_the_kind_of_part_it_was_sent_as() {
     for part in [
         r#"{"type":"input_file","filename":"a.png","file_data":"data:image/png;base64,iVBORw0KGgo="}"#,
         r#"{"type":"input_file","file_data":"data:image/png;base64,iVBORw0KGgo=","detail":"auto"}"#,

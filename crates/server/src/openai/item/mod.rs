@@ -1,8 +1,9 @@
-//! Items and entries: what a conversation has, and what a session keeps of it.
+//! Converts between conversation items and session entries.
 //!
-//! [`given`] makes an entry of an item, [`shown`] makes items of an entry. A part of a
-//! message is a block; what a block cannot say stands in a foreign block after it all
-//! ([`Rest`]), so that the model sees the words and the caller gets everything back.
+//! [`new_item`] converts an item to an entry, [`entry_items`] an entry to items. A part of a
+//! message is a block; fields that a block cannot represent are stored in a foreign block after the
+//! others ([`ExtraFields`](extra_fields::ExtraFields)), so that the model sees the text and the
+//! caller gets everything back.
 
 mod content_part;
 mod entry_items;

@@ -1,4 +1,4 @@
-//! An item as a caller gives it, and the entry it becomes.
+//! Parses an item sent by a caller and converts it to an entry.
 
 use serde::Deserialize;
 use serde_json::{Map, Value};
@@ -12,28 +12,28 @@ use super::entry_items::items_of_message;
 use super::extra_fields::{ExtraFields, file_member};
 use crate::openai::{OpenAiError, id};
 
-/// An item that has been understood.
+/// A parsed item.
 #[derive(Clone, Debug)]
 pub(in crate::openai) struct NewItem {
-    /// What it says.
+    /// The message.
     message: Message,
-    /// Its id, where it came with one that can be kept.
+    /// The item's id, if it came with one that can be stored.
     id: Option<String>,
     /// The bytes of its files.
     files: Vec<Vec<u8>>,
 }
 
-/// Understands an item; `param` is where in the request it stands.
+/// Parses an item; `param` is its location in the request, for error messages.
 pub(in crate::openai) fn parse_item(raw: &Json, param: &str) -> Result<NewItem, OpenAiError> {
     let wrong = |name: &str, why: &str| OpenAiError::invalid_param(format!("{param}{name}"), why);
     let head: ItemHeader = raw
         .decode()
         .ok()
         .filter(|_| raw.as_str().starts_with('{'))
-        .ok_or_else(|| wrong("", "an item is an object"))?;
+        .ok_or_else(|| wrong("", "an item must be an object"))?;
     let text = |json: &Json| json.decode::<String>().ok();
     let id = match &head.id {
-        Some(json) => Some(text(json).ok_or_else(|| wrong(".id", "an `id` is a text"))?),
+        Some(json) => Some(text(json).ok_or_else(|| wrong(".id", "`id` must be a string"))?),
         None => None,
     };
     let id = id.filter(|id| id::is_storable(id));
@@ -42,7 +42,7 @@ pub(in crate::openai) fn parse_item(raw: &Json, param: &str) -> Result<NewItem, 
         (Some(Some(kind)), _) => kind,
         (None, Some(_)) => "message".to_owned(),
         _ => {
-            let why = "an item has a `type`, or a `role` and `content`";
+            let why = "an item must have a `type`, or a `role` and `content`";
             return Err(wrong(".type", why));
         }
     };
@@ -53,7 +53,7 @@ pub(in crate::openai) fn parse_item(raw: &Json, param: &str) -> Result<NewItem, 
         "reasoning",
     ];
     if kind == "item_reference" {
-        let why = "a reference names an item of the conversation, which is in it already";
+        let why = "a reference names an item that is already in the conversation";
         return Err(wrong(".type", why));
     }
     if !known.contains(&kind.as_str()) {
@@ -61,7 +61,7 @@ pub(in crate::openai) fn parse_item(raw: &Json, param: &str) -> Result<NewItem, 
         return Ok(NewItem { message, id, files });
     }
     let members = raw.decode();
-    let members = members.map_err(|_| wrong("", "this item has a number beyond all bounds"))?;
+    let members = members.map_err(|_| wrong("", "this item has a number that is out of range"))?;
     let item = ItemFields { members, param };
     let message = match kind.as_str() {
         "message" => item.to_message(&mut files)?,
@@ -73,7 +73,7 @@ pub(in crate::openai) fn parse_item(raw: &Json, param: &str) -> Result<NewItem, 
     Ok(NewItem { message, id, files })
 }
 
-/// What tells an item's type.
+/// The members that determine an item's type.
 #[derive(Deserialize)]
 struct ItemHeader {
     id: Option<Json>,
@@ -81,13 +81,13 @@ struct ItemHeader {
     role: Option<Json>,
 }
 
-/// An item of a type we do not know, as it came.
+/// Wraps an item of an unknown type verbatim.
 fn verbatim_message(kind: &str, raw: &Json) -> Message {
     let role = match kind {
         kind if kind.ends_with("_output") || kind.ends_with("_response") => Role::Tool,
         _ => Role::Assistant,
     };
-    // These would be taken for what we wrap other things in.
+    // These types would be confused with our own wrappers.
     let block = if ["foreign", "openai_item", "openai_part"].contains(&kind) {
         Block::wrap_foreign(raw)
     } else {
@@ -96,7 +96,7 @@ fn verbatim_message(kind: &str, raw: &Json) -> Message {
     Message::new(role, Content(vec![block]))
 }
 
-/// The members of an item, and where it stands.
+/// The members of an item, and its location in the request.
 struct ItemFields<'a> {
     members: Map<String, Value>,
     param: &'a str,
@@ -112,7 +112,7 @@ impl ItemFields<'_> {
     }
 
     fn required_text(&self, name: &str) -> Result<&str, OpenAiError> {
-        let missing = || self.invalid_field(name, &format!("this item needs a text `{name}`"));
+        let missing = || self.invalid_field(name, &format!("this item needs a string `{name}`"));
         self.text(name).ok_or_else(missing)
     }
 
@@ -123,7 +123,7 @@ impl ItemFields<'_> {
             "system" | "developer" => Role::System,
             "tool" => Role::Tool,
             _ => {
-                let why = "a role is user, assistant, system, developer or tool";
+                let why = "role must be user, assistant, system, developer or tool";
                 return Err(self.invalid_field("role", why));
             }
         };
@@ -135,7 +135,7 @@ impl ItemFields<'_> {
         })
     }
 
-    /// A text, or parts.
+    /// Parses a member that is text or an array of parts.
     fn parse_parts(&self, name: &str, files: &mut Vec<Vec<u8>>) -> Result<Content, OpenAiError> {
         match self.members.get(name) {
             Some(Value::String(text)) => Ok(Content::text(text)),
@@ -143,23 +143,30 @@ impl ItemFields<'_> {
                 let blocks = parts.iter().enumerate().map(|(at, part)| {
                     part_to_block(part, files).ok_or_else(|| {
                         let name = format!("{name}[{at}]");
-                        self.invalid_field(&name, "a part has a `type` and what that type needs")
+                        self.invalid_field(
+                            &name,
+                            "a part must have a `type` and that type's fields",
+                        )
                     })
                 });
                 Ok(Content(blocks.collect::<Result<_, _>>()?))
             }
-            _ => Err(self.invalid_field(name, &format!("`{name}` is a text or an array of parts"))),
+            _ => Err(self.invalid_field(
+                name,
+                &format!("`{name}` must be a string or an array of parts"),
+            )),
         }
     }
 
     fn to_tool_call(&self) -> Result<Message, OpenAiError> {
         let arguments = self.required_text("arguments")?;
-        // What is no JSON is kept as a text; the rest says how it was written.
+        // Arguments that are not JSON are stored as text; the extra fields record the original
+        // form.
         let input = Json::parse(arguments).or_else(|_| Json::of(arguments));
         let call = ToolCall {
             id: self.required_text("call_id")?.to_owned(),
             name: self.required_text("name")?.to_owned(),
-            input: input.map_err(|_| self.invalid_field("arguments", "this cannot be kept"))?,
+            input: input.map_err(|_| self.invalid_field("arguments", "this cannot be stored"))?,
         };
         let content = Content(vec![Block::ToolCall(call)]);
         Ok(Message::new(Role::Assistant, content))
@@ -179,7 +186,9 @@ impl ItemFields<'_> {
         let summary = match self.members.get("summary") {
             None | Some(Value::Null) => &[][..],
             Some(Value::Array(parts)) => parts.as_slice(),
-            Some(_) => return Err(self.invalid_field("summary", "a summary is an array of parts")),
+            Some(_) => {
+                return Err(self.invalid_field("summary", "summary must be an array of parts"));
+            }
         };
         let texts = summary.iter().filter_map(|part| part["text"].as_str());
         let thought = Block::Thinking {
@@ -189,16 +198,16 @@ impl ItemFields<'_> {
         Ok(Message::new(Role::Assistant, Content(vec![thought])))
     }
 
-    /// Adds what the blocks do not say.
+    /// Adds the fields that the blocks cannot represent.
     fn with_extra_fields(self, mut message: Message) -> Result<Message, OpenAiError> {
         let items = items_of_message(&message, &EntryId::from_bytes([0; 16]), &Blobs::default());
         let mut given = self.members;
         given
             .entry("type")
             .or_insert_with(|| Value::from("message"));
-        // A text alone is short for one part.
+        // Text is shorthand for one part.
         given.retain(|name, value| name != "content" || !value.is_string());
-        // The bytes are not at hand here, and are the same by what was checked.
+        // The bytes are not available here, and were already compared.
         strip_file_data(&mut given);
         let rest = items.first().and_then(|item| {
             let mut made: Map<String, Value> = item.json.decode().ok()?;
@@ -207,8 +216,8 @@ impl ItemFields<'_> {
         });
         if let Some(rest) = rest.filter(|rest| !rest.is_empty()) {
             let block = rest.to_block();
-            let block =
-                block.map_err(|_| OpenAiError::invalid_param(self.param, "this cannot be kept"))?;
+            let block = block
+                .map_err(|_| OpenAiError::invalid_param(self.param, "this cannot be stored"))?;
             message.content.0.push(block);
         }
         Ok(message)
@@ -234,7 +243,7 @@ impl NewItem {
         self.id.as_deref()
     }
 
-    /// What it says.
+    /// The message.
     pub(in crate::openai) fn message(&self) -> &Message {
         &self.message
     }
@@ -245,7 +254,7 @@ impl NewItem {
         &self.files
     }
 
-    /// Keeps the bytes of its files.
+    /// Stores the bytes of its files.
     pub(in crate::openai) async fn store_files(&self, tl: &Throughline) -> Result<(), OpenAiError> {
         for bytes in &self.files {
             tl.put_blob(bytes.clone()).await?;
@@ -253,7 +262,7 @@ impl NewItem {
         Ok(())
     }
 
-    /// The entry that it becomes in a session, under its own id where it keeps it.
+    /// Converts the item to a session entry, with the item's own id if `keep_id`.
     pub(in crate::openai) fn into_entry(self, session: &Session, keep_id: bool) -> NewEntry {
         let mut entry = session.new_entry(self.message);
         if let Some(id) = self.id.filter(|_| keep_id) {

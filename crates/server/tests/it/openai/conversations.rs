@@ -1,4 +1,4 @@
-//! Conversations: made, noted about, listed, and whose they are.
+//! Conversations: create, update metadata, list, and ownership.
 
 use reqwest::StatusCode;
 use serde_json::json;
@@ -43,7 +43,7 @@ async fn a_conversation_is_a_session_and_a_session_a_conversation() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn metadata_is_replaced_and_never_sent_to_the_model() {
-    let (server, stand_in) = with_model(Script::from_fn(weather_or_echo)).await;
+    let (server, mock) = with_model(Script::from_fn(weather_or_echo)).await;
     let id = create_conversation(&server, json!([])).await;
     let path = format!("/v1/conversations/{id}");
     let (status, _) = send(server.post(&path, &json!({"metadata": {"a": "zzz-noted"}}))).await;
@@ -53,7 +53,7 @@ async fn metadata_is_replaced_and_never_sent_to_the_model() {
     let ask = json!({"conversation": id, "input": "hi", "model": "any"});
     let (status, _) = send(server.post("/v1/responses", &ask)).await;
     assert_eq!(status, 200);
-    let sent = format!("{:?}", stand_in.requests());
+    let sent = format!("{:?}", mock.requests());
     assert!(!sent.contains("zzz-noted"), "{sent}");
     send(server.post(&path, &json!({"metadata": {}}))).await;
     let (_, read) = send(server.get(&path)).await;
@@ -72,7 +72,7 @@ async fn metadata_is_replaced_and_never_sent_to_the_model() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn metadata_that_was_written_elsewhere_is_shown_whole() {
+async fn metadata_in_another_format_is_shown_whole() {
     let server = Server::start().await;
     let id = create_conversation(&server, json!([])).await;
     let session = id.strip_prefix("conv_").unwrap();
@@ -93,7 +93,7 @@ async fn metadata_that_was_written_elsewhere_is_shown_whole() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn nobody_sees_the_conversations_of_others() {
+async fn conversations_of_other_owners_are_not_visible() {
     let server = Server::start_with_tokens().await;
     let alice = server.create_token("alice", TokenRole::User).await;
     let bob = server.create_token("bob", TokenRole::User).await;
@@ -108,9 +108,9 @@ async fn nobody_sees_the_conversations_of_others() {
     .await;
     let item = page["data"][0]["id"].as_str().unwrap();
     let ask = json!({"conversation": id, "input": "hi"});
-    let (status, asked) = send(server.post("/v1/responses", &ask).bearer_auth(&alice)).await;
+    let (status, created) = send(server.post("/v1/responses", &ask).bearer_auth(&alice)).await;
     assert_eq!(status, 200);
-    let response = asked["id"].as_str().unwrap();
+    let response = created["id"].as_str().unwrap();
     let follow = json!({"previous_response_id": response, "input": "hi"});
     let conversation = format!("/v1/conversations/{id}");
     for request in [
@@ -138,7 +138,7 @@ async fn nobody_sees_the_conversations_of_others() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_thrown_away_conversation_is_not_found() {
+async fn a_deleted_conversation_is_not_found() {
     let server = Server::start().await;
     let id = create_conversation(&server, json!([])).await;
     let path = format!("/v1/conversations/{id}");
@@ -154,11 +154,11 @@ async fn a_thrown_away_conversation_is_not_found() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn sessions_of_the_program_itself_are_no_conversations() {
+async fn internal_sessions_are_not_conversations() {
     let server = Server::start().await;
     let fact = json!({"text": "the tests run on Tuesdays"});
-    let (status, kept) = send(server.post("/api/memory", &fact)).await;
-    assert_eq!(status, 201, "{kept}");
+    let (status, added) = send(server.post("/api/memory", &fact)).await;
+    assert_eq!(status, 201, "{added}");
     let own = throughline::SessionFilter {
         include_internal: true,
         ..throughline::SessionFilter::default()
@@ -172,7 +172,7 @@ async fn sessions_of_the_program_itself_are_no_conversations() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_fork_shows_what_it_shares_under_ids_that_lead_to_it() {
+async fn a_fork_shows_shared_items_under_resolvable_ids() {
     let server = Server::start().await;
     let shared = json!([
         {"role": "user", "id": "msg_given", "content": "one"},

@@ -1,4 +1,4 @@
-//! What cannot be done, as OpenAI's clients expect to hear it.
+//! Errors in the format that OpenAI clients expect.
 
 use serde_json::json;
 

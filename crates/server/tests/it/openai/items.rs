@@ -1,4 +1,4 @@
-//! Items: given, shown, paged and deleted.
+//! Items: add, retrieve, page and delete.
 
 use serde_json::{Value, json};
 use throughline_mock_provider::{Reply, Script};
@@ -7,9 +7,9 @@ use super::{add_items, create_conversation, list_items, with_model};
 use crate::harness::{Server, send};
 use crate::mock_provider::weather_or_echo;
 
-/// Items that have everything written out come back as they are, but for their ids.
+/// Items without shorthand are returned unchanged, except for their ids.
 #[tokio::test(flavor = "multi_thread")]
-async fn items_come_back_as_they_were_given() {
+async fn items_are_returned_as_sent() {
     let server = Server::start().await;
     let given = json!([
         {"type": "message", "role": "user", "status": "completed", "content": [
@@ -73,7 +73,7 @@ async fn shorthand_is_written_out() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_item_of_an_unknown_type_comes_back_to_the_byte() {
+async fn an_item_of_an_unknown_type_is_returned_verbatim() {
     let server = Server::start().await;
     let id = create_conversation(&server, json!([])).await;
     let path = format!("/v1/conversations/{id}/items");
@@ -103,7 +103,7 @@ async fn an_item_of_an_unknown_type_comes_back_to_the_byte() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn pages_go_both_ways_and_meet() {
+async fn items_are_paged_in_both_orders() {
     let server = Server::start().await;
     let id = create_conversation(&server, json!([])).await;
     for n in 0..3 {
@@ -137,7 +137,7 @@ async fn pages_go_both_ways_and_meet() {
         }
         assert!(numbers.is_sorted() && numbers.windows(2).all(|w| w[0] != w[1]));
     }
-    // Latest first, twenty of them, where nobody says.
+    // By default, the latest twenty, newest first.
     let page = list_items(&server, &id, "").await;
     assert_eq!(page["data"].as_array().unwrap().len(), 20);
     assert_eq!(page["data"][0]["content"][0]["text"], "44");
@@ -152,13 +152,13 @@ async fn pages_go_both_ways_and_meet() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_deleted_item_is_gone_from_everywhere() {
-    let (server, stand_in) = with_model(Script::from_fn(weather_or_echo)).await;
-    let said = json!([
+    let (server, mock) = with_model(Script::from_fn(weather_or_echo)).await;
+    let items = json!([
         {"role": "user", "content": "the secret word is zanzibar"},
         {"role": "assistant", "content": "noted"},
         {"role": "user", "content": "xylophone"},
     ]);
-    let id = create_conversation(&server, said).await;
+    let id = create_conversation(&server, items).await;
     let page = list_items(&server, &id, "order=asc").await;
     for which in [0, 2] {
         let item = page["data"][which]["id"].as_str().unwrap();
@@ -176,7 +176,7 @@ async fn a_deleted_item_is_gone_from_everywhere() {
     assert_eq!(page["data"].as_array().unwrap().len(), 1);
     let ask = json!({"conversation": id, "input": "What is the secret word, zanzibar or what?"});
     send(server.post("/v1/responses", &ask)).await;
-    let sent = stand_in.requests().pop().unwrap().body.to_string();
+    let sent = mock.requests().pop().unwrap().body.to_string();
     assert!(
         !sent.contains("the secret word is") && !sent.contains("xylophone"),
         "{sent}"
@@ -186,7 +186,7 @@ async fn a_deleted_item_is_gone_from_everywhere() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_last_answer_can_be_taken_apart_item_by_item() {
+async fn items_of_the_last_answer_can_be_deleted_one_by_one() {
     let reply = Reply::text("Let me see.").and_call("c1", "get_weather", json!({"city": "Rome"}));
     let (server, _stand_in) = with_model(Script::replies([reply])).await;
     let tool = json!({"type": "function", "name": "get_weather", "parameters": {"type": "object"}});
@@ -198,7 +198,7 @@ async fn the_last_answer_can_be_taken_apart_item_by_item() {
     assert_eq!(kinds[0]["type"], "message");
     assert_eq!(kinds[1]["type"], "function_call");
     assert_eq!(kinds[1]["arguments"], r#"{"city":"Rome"}"#);
-    // What a response names is what the conversation has.
+    // The ids in a response are those in the conversation.
     let page = list_items(&server, &id, "order=asc").await;
     assert_eq!(page["data"][1], *kinds[0]);
     assert_eq!(page["data"][2], *kinds[1]);
@@ -225,7 +225,7 @@ async fn the_last_answer_can_be_taken_apart_item_by_item() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_item_that_comes_again_under_its_id_is_there_once() {
+async fn an_item_sent_twice_with_its_id_is_stored_once() {
     let server = Server::start().await;
     let id = create_conversation(&server, json!([])).await;
     let item = json!({"type": "message", "role": "user", "id": "msg_mine", "content": "hello"});
@@ -248,7 +248,7 @@ async fn an_item_that_comes_again_under_its_id_is_there_once() {
     ]);
     assert_eq!(add_items(&server, &id, twice).await.0, 400);
 
-    // Deleted, it can be said again; it is another item then.
+    // After deletion it can be added again, as a different item.
     let path = format!("/v1/conversations/{id}/items/msg_mine");
     assert_eq!(send(server.request("DELETE", &path)).await.0, 200);
     let (status, again) = add_items(&server, &id, json!([item])).await;

@@ -1,5 +1,4 @@
-//! Conversations and responses, as they go over the wire. The clients themselves are in
-//! `clients`.
+//! Conversations and responses on the wire. The published clients are tested in `clients`.
 
 mod conversations;
 mod errors;
@@ -38,7 +37,7 @@ async fn with_model(script: Script) -> (Server, MockProvider) {
     with_registry(script, MockResponderRegistry::new).await
 }
 
-/// The same with several models, of which callers choose by name.
+/// Starts a server with several models to choose from by name.
 async fn with_models(script: Script) -> (Server, MockProvider) {
     with_registry(script, MockResponderRegistry::with_named_models).await
 }
@@ -47,11 +46,11 @@ async fn with_registry(
     script: Script,
     voices: fn(&MockProvider) -> Arc<MockResponderRegistry>,
 ) -> (Server, MockProvider) {
-    let stand_in = MockProvider::start(script).unwrap();
+    let mock = MockProvider::start(script).unwrap();
     let server = Server::start_with(ServerOptions {
-        responders: voices(&stand_in),
+        responders: voices(&mock),
         ..ServerOptions::default()
     })
     .await;
-    (server, stand_in)
+    (server, mock)
 }

@@ -1,4 +1,4 @@
-//! Responses: turns of a conversation, or answers to what is sent alone.
+//! Responses: turns in a conversation, or answers to a standalone input.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use crate::mock_provider::weather_or_echo;
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_response_is_a_turn_of_the_conversation() {
-    let (server, stand_in) = with_model(Script::from_fn(weather_or_echo)).await;
+    let (server, mock) = with_model(Script::from_fn(weather_or_echo)).await;
     let id = create_conversation(&server, json!([{"role": "user", "content": "I am Ada."}])).await;
     let ask = json!({
         "conversation": {"id": id}, "model": "gpt-anything", "instructions": "Speak plainly.",
@@ -24,11 +24,11 @@ async fn a_response_is_a_turn_of_the_conversation() {
     assert_eq!(response["model"], "model-max");
     assert_eq!(response["conversation"]["id"], id);
     assert_eq!(response["usage"]["total_tokens"], 120);
-    let said = response["output"][0]["content"][0]["text"]
+    let text = response["output"][0]["content"][0]["text"]
         .as_str()
         .unwrap();
-    assert!(said.contains("Who am I?"), "{said}");
-    let sent = stand_in.requests().pop().unwrap();
+    assert!(text.contains("Who am I?"), "{text}");
+    let sent = mock.requests().pop().unwrap();
     assert!(sent.system().contains("Speak plainly.") && sent.system().contains("own agent"));
     assert!(sent.body.to_string().contains("I am Ada."));
     let page = list_items(&server, &id, "order=asc").await;
@@ -44,7 +44,7 @@ async fn a_response_is_a_turn_of_the_conversation() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn tools_are_called_by_the_model_and_run_by_the_caller() {
-    let (server, stand_in) = with_model(Script::from_fn(weather_or_echo)).await;
+    let (server, mock) = with_model(Script::from_fn(weather_or_echo)).await;
     let id = create_conversation(&server, json!([])).await;
     let tool = json!({"type": "function", "name": "get_weather", "description": "Weather",
         "parameters": {"type": "object", "properties": {"city": {"type": "string"}}}, "strict": true});
@@ -60,7 +60,7 @@ async fn tools_are_called_by_the_model_and_run_by_the_caller() {
         response["output"][0]["content"][0]["text"],
         "The tool says: sunny"
     );
-    let sent = stand_in.requests().pop().unwrap();
+    let sent = mock.requests().pop().unwrap();
     let roles: Vec<_> = sent.body["messages"].as_array().unwrap().iter().collect();
     let roles: Vec<_> = roles.iter().map(|m| m["role"].as_str().unwrap()).collect();
     assert_eq!(roles, ["system", "user", "assistant", "tool"]);
@@ -68,7 +68,7 @@ async fn tools_are_called_by_the_model_and_run_by_the_caller() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_response_is_stored_unless_store_is_false() {
-    let (server, stand_in) = with_model(Script::from_fn(weather_or_echo)).await;
+    let (server, mock) = with_model(Script::from_fn(weather_or_echo)).await;
     let history = json!([
         {"role": "user", "content": "I am Ada."},
         {"type": "message", "role": "assistant", "id": "msg_1", "status": "completed",
@@ -95,11 +95,11 @@ async fn a_response_is_stored_unless_store_is_false() {
     let (status, second) = send(server.post("/v1/responses", &second)).await;
     assert_eq!(status, 200, "{second}");
     assert_eq!(second["conversation"], first["conversation"]);
-    // Going on from the first once more leaves the second alone.
+    // Continuing from the first response again does not affect the second.
     let other = json!({"previous_response_id": first["id"], "input": "three"});
     let (_, other) = send(server.post("/v1/responses", &other)).await;
     assert_ne!(other["conversation"], first["conversation"]);
-    let sent = stand_in.requests().pop().unwrap().body.to_string();
+    let sent = mock.requests().pop().unwrap().body.to_string();
     assert!(
         sent.contains("one") && sent.contains("three") && !sent.contains("two"),
         "{sent}"
@@ -138,7 +138,7 @@ async fn a_conversation_is_locked_while_it_is_answered() {
     );
 }
 
-/// The events of a stream, in order.
+/// Parses the events of a stream, in order.
 fn parse_events(text: &str) -> Vec<Value> {
     let events = text.split("\n\n").filter(|frame| !frame.is_empty());
     events

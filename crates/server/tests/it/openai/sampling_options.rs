@@ -1,4 +1,4 @@
-//! Which model answers, and on which terms: as asked, or refused.
+//! Choice of model and sampling options: honored or refused.
 
 use serde_json::{Value, json};
 use throughline_mock_provider::{Reply, Script};
@@ -14,7 +14,7 @@ async fn post_refused(server: &Server, ask: Value) -> (u16, Value) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_model_is_chosen_among_those_that_are_listed() {
-    let (server, stand_in) = with_models(Script::from_fn(weather_or_echo)).await;
+    let (server, mock) = with_models(Script::from_fn(weather_or_echo)).await;
     let (_, listed) = send(server.get("/v1/models")).await;
     let ids: Vec<&Value> = listed["data"]
         .as_array()
@@ -38,7 +38,7 @@ async fn a_model_is_chosen_among_those_that_are_listed() {
         (404, &json!("model_not_found"))
     );
 
-    for (named, asked) in [
+    for (named, expected) in [
         (json!("openai/model-mini"), "model-mini"),
         (json!("model-calm"), "model-calm"),
         (json!(null), "model-max"),
@@ -46,8 +46,8 @@ async fn a_model_is_chosen_among_those_that_are_listed() {
         let ask = json!({"model": named, "input": "hi"});
         let (status, response) = send(server.post("/v1/responses", &ask)).await;
         assert_eq!(status, 200, "{response}");
-        assert_eq!(response["model"], asked);
-        assert_eq!(stand_in.requests().pop().unwrap().model(), asked);
+        assert_eq!(response["model"], expected);
+        assert_eq!(mock.requests().pop().unwrap().model(), expected);
     }
 
     let before = send(server.get("/v1/conversations")).await.1;
@@ -60,13 +60,13 @@ async fn a_model_is_chosen_among_those_that_are_listed() {
         why.contains("gpt-5") && why.contains("openai/model-mini"),
         "{why}"
     );
-    // Nothing is made of what is refused.
+    // A refused request creates nothing.
     assert_eq!(send(server.get("/v1/conversations")).await.1, before);
-    assert_eq!(stand_in.requests().len(), 3);
+    assert_eq!(mock.requests().len(), 3);
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn where_nobody_lists_models_the_one_there_is_answers_by_any_name() {
+async fn an_unrestricted_server_accepts_any_model_name() {
     let (server, _stand_in) = with_model(Script::from_fn(weather_or_echo)).await;
     let ask = json!({"model": "gpt-5", "input": "hi"});
     let (status, response) = send(server.post("/v1/responses", &ask)).await;
@@ -76,7 +76,7 @@ async fn where_nobody_lists_models_the_one_there_is_answers_by_any_name() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn sampling_options_reach_the_model_and_are_echoed() {
-    let (server, stand_in) = with_models(Script::from_fn(weather_or_echo)).await;
+    let (server, mock) = with_models(Script::from_fn(weather_or_echo)).await;
     let schema = json!({
         "type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"],
         "additionalProperties": false,
@@ -92,7 +92,7 @@ async fn sampling_options_reach_the_model_and_are_echoed() {
     assert_eq!(response["top_p"], 0.25);
     assert_eq!(response["max_output_tokens"], 50);
     assert_eq!(response["text"]["format"], format);
-    let sent = stand_in.requests().pop().unwrap().body;
+    let sent = mock.requests().pop().unwrap().body;
     assert_eq!(sent["temperature"], 0.5);
     assert_eq!(sent["top_p"], 0.25);
     assert_eq!(sent["max_tokens"], 50);
@@ -105,14 +105,14 @@ async fn sampling_options_reach_the_model_and_are_echoed() {
     let ask = json!({"input": "JSON?", "text": {"format": {"type": "json_object"}}});
     let (status, response) = send(server.post("/v1/responses", &ask)).await;
     assert_eq!(status, 200, "{response}");
-    let sent = stand_in.requests().pop().unwrap().body;
+    let sent = mock.requests().pop().unwrap().body;
     assert_eq!(sent["response_format"], json!({"type": "json_object"}));
     assert_eq!(sent["temperature"], Value::Null);
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn unsupported_sampling_options_are_refused_before_anything_is_posted() {
-    let (server, stand_in) = with_models(Script::from_fn(weather_or_echo)).await;
+    let (server, mock) = with_models(Script::from_fn(weather_or_echo)).await;
     let id = create_conversation(&server, json!([])).await;
     let json_object = json!({"format": {"type": "json_object"}});
     for (members, param, code) in [
@@ -138,7 +138,7 @@ async fn unsupported_sampling_options_are_refused_before_anything_is_posted() {
         assert_eq!(error["code"], code);
     }
     assert_eq!(list_items(&server, &id, "").await["data"], json!([]));
-    assert!(stand_in.requests().is_empty());
+    assert!(mock.requests().is_empty());
 
     let offline = Server::start().await;
     for (member, value) in [
@@ -163,7 +163,7 @@ async fn unsupported_sampling_options_are_refused_before_anything_is_posted() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_answer_that_is_cut_off_says_why() {
+async fn a_truncated_answer_reports_the_reason() {
     let cut = || Reply {
         stop: Some("length".to_owned()),
         ..Reply::text("Once upon a")

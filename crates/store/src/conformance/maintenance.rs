@@ -1,4 +1,4 @@
-//! Checks and rebuilds.
+//! Conformance cases for checks and rebuilds.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use throughline_model::{Body, Owner, Seq};
 use super::{append, append_body, at, header, owner, session_id, session_with};
 use crate::{SessionFilter, Store};
 
-/// Some of everything.
+/// Fills a store with some data of every kind.
 async fn populate_store<S: Store>(store: &S) {
     let origin = session_with(store, "origin", &["1", "2"]).await;
     append_body(
@@ -26,7 +26,7 @@ async fn populate_store<S: Store>(store: &S) {
     store.put_blob(&owner(), b"bytes".to_vec()).await.unwrap();
 }
 
-/// A store that nothing happened to has nothing to tell.
+/// A check of a sound store finds nothing.
 pub async fn a_sound_store_has_no_findings<S: Store>(store: &S) {
     populate_store(store).await;
     let report = store.check(&|_, _| ()).await.unwrap();
@@ -34,7 +34,7 @@ pub async fn a_sound_store_has_no_findings<S: Store>(store: &S) {
     assert_eq!((report.sessions, report.blobs), (3, 1));
 }
 
-/// A rebuild of what is right leaves it as it is.
+/// Rebuilding correct data does not change it.
 pub async fn a_rebuild_changes_nothing<S: Store>(store: &S) {
     populate_store(store).await;
     let before = store
@@ -52,7 +52,7 @@ pub async fn a_rebuild_changes_nothing<S: Store>(store: &S) {
     );
 }
 
-/// Everybody with sessions is known to upkeep.
+/// All owners with sessions are known.
 pub async fn owners_are_known<S: Store>(store: &S) {
     let other: Owner = "other".parse().unwrap();
     store.create(&other, header("s")).await.unwrap();
@@ -60,7 +60,7 @@ pub async fn owners_are_known<S: Store>(store: &S) {
     assert_eq!(store.owners().await.unwrap(), [owner(), other]);
 }
 
-/// Leases that were not given back are listed, and listing takes none of them.
+/// Unreleased leases are listed without being acquired.
 pub async fn leases_are_listed_and_not_taken<S: Store>(store: &S) {
     let (mine, other) = (owner(), "other".parse::<Owner>().unwrap());
     let minute = Duration::from_secs(60);

@@ -126,7 +126,7 @@ fn a_file_that_cannot_be_opened_still_gets_a_report() {
     assert_eq!((said.code(), &report["ok"]), (Some(6), &false.into()));
 }
 
-/// Leaves a store as a crash can leave it: its log, and no main file.
+/// Leaves a store as a crash can leave it: a write-ahead log without a main file.
 fn lose_the_main_file(tl: &Tl) -> Vec<u8> {
     let log = tl.home().join("sessions.db-wal");
     let bytes = std::fs::read(&log).unwrap();
@@ -141,7 +141,8 @@ fn lose_the_main_file(tl: &Tl) -> Vec<u8> {
 fn a_lost_main_file_is_diagnosed_and_its_log_is_salvaged() {
     let tl = Tl::new();
     let id = tl.session("s", &["one"]);
-    // While somebody has the store open, what is committed stays in the log.
+    // While another process has the store open, committed changes stay in the write-ahead
+    // log.
     let open = rusqlite::Connection::open(tl.store()).unwrap();
     let count = "SELECT count(*) FROM entry";
     let entries: i64 = open.query_row(count, [], |row| row.get(0)).unwrap();
@@ -217,7 +218,7 @@ fn a_backup_is_restored_while_a_server_runs() {
     assert!(before.contains("beta again"), "{before}");
     assert_eq!(tl.json(&["doctor"])["ok"], true);
 
-    // What is no backup is refused, and changes nothing.
+    // A file that is not a backup is refused, and nothing changes.
     std::fs::write(tl.work().join("text"), "x".repeat(10_000)).unwrap();
     assert_eq!(tl.run(&["restore-backup", "text"]).code(), Some(6));
     assert_eq!(tl.run(&["restore-backup", "nowhere"]).code(), Some(3));

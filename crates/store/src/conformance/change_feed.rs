@@ -1,4 +1,4 @@
-//! What happened, in order.
+//! Conformance cases for the change feed.
 
 use throughline_model::{Owner, Seq};
 
@@ -9,7 +9,7 @@ async fn all_changes<S: Store>(store: &S) -> Vec<Change> {
     store.changes(Position(0), 10_000).await.unwrap()
 }
 
-/// A change in a few words.
+/// A short description of a change.
 fn describe_change(change: &Change) -> String {
     let what = match &change.kind {
         ChangeKind::Created => "created".to_owned(),
@@ -30,7 +30,7 @@ async fn describe_changes<S: Store>(store: &S) -> Vec<String> {
         .collect()
 }
 
-/// Changes come in the order they happened.
+/// Changes are in the order they happened.
 pub async fn changes_come_in_the_order_they_happened<S: Store>(store: &S) {
     let a = session_with(store, "a", &["one"]).await;
     let b = session_with(store, "b", &["uno"]).await;
@@ -60,7 +60,7 @@ pub async fn changes_come_in_the_order_they_happened<S: Store>(store: &S) {
     assert_eq!(changes[0].owner, owner());
 }
 
-/// A change is found at its position and keeps its fingerprint, whatever happens later.
+/// A change stays at its position and keeps its fingerprint, whatever happens later.
 pub async fn a_change_is_recognised_by_its_position_and_content<S: Store>(store: &S) {
     let a = session_with(store, "a", &["one", "two"]).await;
     let b = session_with(store, "b", &["uno"]).await;
@@ -85,8 +85,8 @@ pub async fn a_change_is_recognised_by_its_position_and_content<S: Store>(store:
     assert_eq!(store.change_at(Position(last.0 + 1)).await.unwrap(), None);
 }
 
-/// Reading on misses and repeats nothing.
-pub async fn reading_on_misses_and_repeats_nothing<S: Store>(store: &S) {
+/// Paging skips and repeats nothing.
+pub async fn paging_skips_and_repeats_nothing<S: Store>(store: &S) {
     let a = session_with(store, "a", &["1", "2", "3"]).await;
     store.trash(&a, at(9)).await.unwrap();
     session_with(store, "b", &["1", "2"]).await;
@@ -106,8 +106,8 @@ pub async fn reading_on_misses_and_repeats_nothing<S: Store>(store: &S) {
     }
 }
 
-/// What an owner is told of is theirs, all of it, and nothing else.
-pub async fn an_owners_changes_are_theirs_alone<S: Store>(store: &S) {
+/// An owner's changes are complete and contain nothing of others.
+pub async fn an_owners_changes_are_isolated<S: Store>(store: &S) {
     let other: Owner = "mallory".parse().unwrap();
     let a = session_with(store, "a", &["one"]).await;
     store.create(&other, header("a")).await.unwrap();
@@ -133,8 +133,8 @@ pub async fn an_owners_changes_are_theirs_alone<S: Store>(store: &S) {
     assert_eq!(of(&nobody, Position(0), 100).await, []);
 }
 
-/// Trash and removal are told.
-pub async fn trash_and_removal_are_told<S: Store>(store: &S) {
+/// Trash and removal appear in the feed.
+pub async fn trash_and_removal_are_in_the_feed<S: Store>(store: &S) {
     let a = session_with(store, "a", &["one"]).await;
     store.trash(&a, at(1)).await.unwrap();
     store.trash(&a, at(2)).await.unwrap();
@@ -158,8 +158,8 @@ pub async fn trash_and_removal_are_told<S: Store>(store: &S) {
     );
 }
 
-/// An erasure is told where the entry was appended.
-pub async fn an_erasure_is_told_where_the_entry_was_appended<S: Store>(store: &S) {
+/// An erasure appears for the session that the entry was appended to.
+pub async fn an_erasure_is_reported_for_the_appending_session<S: Store>(store: &S) {
     let a = session_with(store, "a", &["one", "two"]).await;
     store.fork(&a, Seq(2), header("b")).await.unwrap();
     let b = owner().session(&session_id("b"));
@@ -168,7 +168,7 @@ pub async fn an_erasure_is_told_where_the_entry_was_appended<S: Store>(store: &S
 
     let story = describe_changes(store).await;
     assert_eq!(story[story.len() - 2..], ["a: erased 1", "b: erased 3"]);
-    // What was told of it before no longer says what it said.
+    // The earlier change no longer contains the content.
     let changes = all_changes(store).await;
     let ChangeKind::Appended(entry) = &changes[1].kind else {
         panic!("{:?}", changes[1]);
@@ -176,8 +176,8 @@ pub async fn an_erasure_is_told_where_the_entry_was_appended<S: Store>(store: &S
     assert_eq!(entry.decode().unwrap().body.kind(), "erased");
 }
 
-/// Positions go on after a removal.
-pub async fn positions_go_on_after_a_removal<S: Store>(store: &S) {
+/// Positions keep growing after a removal.
+pub async fn positions_grow_after_a_removal<S: Store>(store: &S) {
     session_with(store, "a", &["one"]).await;
     let b = session_with(store, "b", &["two", "three"]).await;
     store.trash(&b, at(1)).await.unwrap();
@@ -193,8 +193,8 @@ pub async fn positions_go_on_after_a_removal<S: Store>(store: &S) {
     );
 }
 
-/// What failed is not told.
-pub async fn what_failed_is_not_told<S: Store>(store: &S) {
+/// A failed operation does not appear.
+pub async fn a_failed_operation_is_not_in_the_feed<S: Store>(store: &S) {
     let a = session_with(store, "a", &["one"]).await;
     let before = describe_changes(store).await;
     store
@@ -208,8 +208,8 @@ pub async fn what_failed_is_not_told<S: Store>(store: &S) {
     assert_eq!(describe_changes(store).await, before);
 }
 
-/// A repeat is not told again.
-pub async fn a_repeat_is_not_told_again<S: Store>(store: &S) {
+/// A repeated append does not appear again.
+pub async fn a_repeat_is_not_in_the_feed<S: Store>(store: &S) {
     let a = session_with(store, "a", &[]).await;
     let entry = user_entry("once");
     for _ in 0..2 {

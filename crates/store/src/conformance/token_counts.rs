@@ -1,12 +1,12 @@
-//! Token counts.
+//! Conformance cases for token counts.
 
 use throughline_model::Seq;
 
 use super::{append, header, owner, session_id, session_with};
 use crate::Store;
 
-/// What was counted is known, per encoding, and nothing else is.
-pub async fn counts_are_kept_per_encoding<S: Store>(store: &S) {
+/// Counts are stored per encoding.
+pub async fn counts_are_stored_per_encoding<S: Store>(store: &S) {
     let session = session_with(store, "s", &["1", "2", "3"]).await;
     let counts = [(Seq(1), 10), (Seq(3), 30)];
     store
@@ -29,7 +29,7 @@ pub async fn counts_are_kept_per_encoding<S: Store>(store: &S) {
     assert_eq!(known("c", 1, 3).await, []);
 }
 
-/// A fork knows what its origin knows of what they share.
+/// A fork shares the counts of shared entries.
 pub async fn a_fork_shares_counts<S: Store>(store: &S) {
     let origin = session_with(store, "origin", &["1", "2"]).await;
     store
@@ -46,7 +46,7 @@ pub async fn a_fork_shares_counts<S: Store>(store: &S) {
     assert_eq!(known, [(Seq(1), 10)]);
 }
 
-/// An erased entry costs something else.
+/// Erasing an entry removes its count.
 pub async fn erasing_forgets_the_count<S: Store>(store: &S) {
     let session = session_with(store, "s", &["long words", "2"]).await;
     store
